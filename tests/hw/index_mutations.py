@@ -10,46 +10,6 @@ _HALF = "test_index.py::test_an_index_shows_every_tuple_of_the_buckets_that_are_
 _AGES = "test_index.py::test_tuples_expire_in_order_and_rounds_span_all_that_are_held"
 
 INDEX_MUTATIONS = {
-    "expired-a-cycle-late": Mutation(
-        Fault(
-            "rtl.index.occupancy",
-            "Mux(goes & (row_of(params, going.word) == shown), going.slot, 0)",
-            "Mux(goes & ~goes, going.slot, 0)",
-            "a word that is looked at as a tuple of it expires still shows the tuple",
-        ),
-        _WORDS,
-        "assert",
-    ),
-    "expired-in-every-bank": Mutation(
-        Fault(
-            "rtl.index.occupancy",
-            "goes.eq(going.valid & (bank_of(params, going.word) == bank))",
-            "goes.eq(going.valid)",
-            "a slot of the same row is freed in all banks",
-        ),
-        _WORDS,
-        "assert",
-    ),
-    "two-expire-in-a-word": Mutation(
-        Fault(
-            "rtl.index.occupancy",
-            "beside = left.read_port(transparent_for=(leaves,))",
-            "beside = left.read_port()",
-            "of two tuples of a word that expire one after the other the first is forgotten",
-        ),
-        _WORDS,
-        "assert",
-    ),
-    "stored-and-not-shown": Mutation(
-        Fault(
-            "rtl.index.occupancy",
-            "was_entered = entered.read_port(transparent_for=(enters,))",
-            "was_entered = entered.read_port()",
-            "a word that is looked at as a tuple is stored in it does not show the tuple",
-        ),
-        _WORDS,
-        "assert",
-    ),
     "splitter-itself-above": Mutation(
         Fault(
             "rtl.index.splitters",
@@ -66,26 +26,6 @@ INDEX_MUTATIONS = {
             "is_mine &= self.number[: depth - 1 - level] == 0",
             "is_mine &= 1",
             "a splitter is also put down in the levels above its own",
-        ),
-        _SEARCH,
-        "assert",
-    ),
-    "word-not-within-its-bucket": Mutation(
-        Fault(
-            "rtl.index.splitters",
-            "self.words[k].eq(first + behind)",
-            "self.words[k].eq(first)",
-            "all codes of a bucket of several words are of its first",
-        ),
-        _SEARCH,
-        "assert",
-    ),
-    "word-of-the-next-code": Mutation(
-        Fault(
-            "rtl.index.splitters",
-            'codes = [self._behind(m, code, "code") for code in codes]\n        self._count_on',
-            "self._count_on",
-            "the code that is one behind is counted on in a bucket",
         ),
         _SEARCH,
         "assert",
@@ -113,112 +53,12 @@ INDEX_MUTATIONS = {
     "words-of-the-last-input": Mutation(
         Fault(
             "rtl.index.join",
-            "table.several.eq(self.bucket_words[-1])",
-            "table.several.eq(0)",
+            "several.eq(self.bucket_words[-1])",
+            "several.eq(0)",
             "buckets of several words get one each",
         ),
         "test_index_words.py::test_buckets_of_several_words_are_loaded_through_the_design",
         "assert",
-    ),
-    "rounds-too-short": Mutation(
-        Fault(
-            "rtl.index.ages",
-            "begin.eq(head + self.arrive)",
-            "begin.eq(head)",
-            "a round may begin before a tuple of the last but one has expired",
-        ),
-        f"{_AGES}[3-40]",
-        "assert",
-    ),
-    "position-never-expired": Mutation(
-        Fault(
-            "rtl.index.ages",
-            "leaves.eq(self.full & (tail == counted))",
-            "leaves.eq(self.full & (tail != counted))",
-            "no tuple leaves a full count window",
-        ),
-        f"{_AGES}[3-40]",
-        "assert",
-    ),
-    "position-expired-early": Mutation(
-        Fault(
-            "rtl.index.ages",
-            "over.eq(read.data.end <= self.now)",
-            "over.eq(read.data.end <= self.now + 1)",
-            "a tuple leaves one unit of time too early",
-        ),
-        f"{_AGES}[8-5]",
-        "assert",
-    ),
-    "window-of-one": Mutation(
-        Fault(
-            "rtl.index.ages",
-            "read = memory.read_port(transparent_for=(write,))",
-            "read = memory.read_port()",
-            "the position of a tuple that is the oldest at once is not known",
-        ),
-        f"{_AGES}[1-6]",
-        "assert",
-    ),
-    "spread-ignored": Mutation(
-        Fault(
-            "rtl.index.half",
-            "end = bucket + _reach(spread, now)",
-            "end = bucket + (_reach(spread, now) & 0)",
-            "displaced tuples are not looked for",
-        ),
-        f"{_HALF}[2]",
-        "a tuple is missing",
-    ),
-    "spread-of-the-round-before-forgotten": Mutation(
-        Fault(
-            "rtl.index.half",
-            "after.before.eq(Mux(is_same, spread.before, Mux(is_last, spread.now, 0)))",
-            "after.before.eq(0)",
-            "a tuple that is stored in a new round hides those of the last that lie further",
-        ),
-        f"{_HALF}[2]",
-        "a tuple is missing",
-    ),
-    "spread-of-the-first-words": Mutation(
-        Fault(
-            "rtl.index.half",
-            "spread.eq(Mux(offset == 0, first.as_value(), kept.as_value()))",
-            "spread.eq(first.as_value())",
-            "a tuple that is stored far away takes over another bucket's spread",
-        ),
-        f"{_HALF}[2]",
-        "a tuple is missing",
-    ),
-    "extent-ignored": Mutation(
-        Fault(
-            "rtl.index.half",
-            "known: Value = Mux(offset == 0, extent, before)",
-            "known: Value = Mux(offset == 0, 0, before)",
-            "only the first buckets of an interval are read",
-        ),
-        f"{_HALF}[2]",
-        "a tuple is missing",
-    ),
-    "last-word-over-the-end": Mutation(
-        Fault(
-            "rtl.index.half",
-            "end = Mux(end[bits], ~0, end[:bits])[:bits]",
-            "end = end[:bits]",
-            "a spread that reaches around all words is taken for a short one",
-        ),
-        f"{_HALF}[2]",
-        "a tuple is missing",
-    ),
-    "read-on-while-held": Mutation(
-        Fault(
-            "rtl.index.half",
-            "self.scan.eq(self.searching & ~self.hold)",
-            "self.scan.eq(self.searching)",
-            "words are read while the result FIFO is full",
-        ),
-        "test_index.py::test_one_key_everywhere_overflows_nothing",
-        "a result FIFO overflowed",
     ),
     "widths-of-the-wrong-side": Mutation(
         Fault(
@@ -269,5 +109,225 @@ INDEX_MUTATIONS = {
         ),
         "test_index.py::test_widths_and_splitters_hold_for_a_whole_input",
         "Error",
+    ),
+    "expired-in-every-bank": Mutation(
+        Fault(
+            "rtl.index.occupancy",
+            "mine = is_new & (bank_of(params, position.word) == bank)",
+            "mine = is_new",
+            "a slot of the same row changes in all banks",
+        ),
+        _WORDS,
+        "assert",
+    ),
+    "shown-before-it-is-stored": Mutation(
+        Fault(
+            "rtl.index.occupancy",
+            "read, into = memory.read_port(), memory.read_port()",
+            "read, into = memory.read_port(transparent_for=(write,)), memory.read_port()",
+            "a search sees the tuple that is stored with its last words",
+        ),
+        _WORDS,
+        "assert",
+    ),
+    "bit-of-the-other-memory": Mutation(
+        Fault(
+            "rtl.index.occupancy",
+            "self.entered[bank].eq(entered_into)",
+            "self.entered[bank].eq(left_into)",
+            "a slot that was used before is not seen as used",
+        ),
+        _WORDS,
+        "assert",
+    ),
+    "swept-in-part": Mutation(
+        Fault(
+            "rtl.index.occupancy",
+            "write.en.eq(Mux(self.sweep, ~0, Mux(mine, position.slot, 0)))",
+            "write.en.eq(Mux(self.sweep, 1, Mux(mine, position.slot, 0)))",
+            "clearing leaves all slots of a word but one",
+        ),
+        _WORDS,
+        "assert",
+    ),
+    "rounds-too-short": Mutation(
+        Fault(
+            "rtl.index.ages",
+            "begin.eq(head + self.arrive)",
+            "begin.eq(head)",
+            "a round may begin before a tuple of the last but one has expired",
+        ),
+        f"{_AGES}[300-4000]",
+        "assert",
+    ),
+    "position-never-expired": Mutation(
+        Fault(
+            "rtl.index.ages",
+            "self.full & ((before == 0) if bits else 1)",
+            "self.full & ((before != 0) if bits else 0)",
+            "no tuple leaves a full count window",
+        ),
+        f"{_AGES}[3-40]",
+        "a tuple stays in a full window",
+    ),
+    "position-expired-early": Mutation(
+        Fault(
+            "rtl.index.ages",
+            "(oldest.o.p.end <= latest)",
+            "(oldest.o.p.end <= latest + 1)",
+            "a tuple leaves one unit of time too early",
+        ),
+        f"{_AGES}[8-5]",
+        "a tuple expires before its time",
+    ),
+    "expired-twice": Mutation(
+        Fault(
+            "rtl.index.ages",
+            "& ~self.free & ~self.clear",
+            "& ~self.clear",
+            "the tuple behind one that expires goes with it",
+        ),
+        f"{_AGES}[8-5]",
+        "assert",
+    ),
+    "oldest-not-awaited": Mutation(
+        Fault(
+            "rtl.index.ages",
+            "self.blocked.eq(pushes & ~oldest.o.valid)",
+            "self.blocked.eq(0)",
+            "a tuple arrives before the one that it pushes out is known",
+        ),
+        f"{_AGES}[1-6]",
+        "assert",
+    ),
+    "left-before-its-time-unseen": Mutation(
+        Fault(
+            "rtl.index.ages",
+            "self.evicted.eq(left & (end > now))",
+            "self.evicted.eq(left & (end < now))",
+            "a tuple that leaves by count before its time is not counted",
+        ),
+        f"{_AGES}[8-90]",
+        "assert",
+    ),
+    "spread-ignored": Mutation(
+        Fault(
+            "rtl.index.plan",
+            "last = bucket + reach",
+            "last = bucket + (reach & 0)",
+            "displaced tuples are not looked for",
+        ),
+        f"{_HALF}[2-27-16]",
+        "a tuple is missing",
+    ),
+    "spread-of-the-round-before-forgotten": Mutation(
+        Fault(
+            "rtl.index.place",
+            "spread.before.eq(placed.before)",
+            "spread.before.eq(0)",
+            "a tuple that is stored in a new round hides those of the last that lie further",
+        ),
+        f"{_HALF}[2-27-16]",
+        "a tuple is missing",
+    ),
+    "extent-ignored": Mutation(
+        Fault(
+            "rtl.index.plan",
+            "one.extent[bank_bits(params) :]",
+            "0",
+            "only the first buckets of an interval are read",
+        ),
+        f"{_HALF}[2-27-16]",
+        "a tuple is missing",
+    ),
+    "last-word-over-the-end": Mutation(
+        Fault(
+            "rtl.index.plan",
+            "Mux(last[bits], ~0, last[:bits])[:bits]",
+            "last[:bits]",
+            "a spread that reaches around all words is taken for a short one",
+        ),
+        f"{_HALF}[2-27-16]",
+        "a tuple is missing",
+    ),
+    "raised-and-not-planned-anew": Mutation(
+        Fault(
+            "rtl.index.half",
+            "restarts.eq((stores & place.raises) | ages.turn)",
+            "restarts.eq(ages.turn)",
+            "who was planned before a spread was raised reads no further",
+        ),
+        f"{_HALF}[2-27-16]",
+        "a tuple is missing",
+    ),
+    "round-in-the-middle-of-a-search": Mutation(
+        Fault(
+            "rtl.index.half",
+            "ages.turn.eq(ages.over & moves & (~last.search | last.ends))",
+            "ages.turn.eq(ages.over & moves)",
+            "a search that has begun is planned anew",
+        ),
+        f"{_HALF}[2-31-16]",
+        "a tuple is shown twice",
+    ),
+    "stored-twice-in-a-slot": Mutation(
+        Fault(
+            "rtl.index.place",
+            "reduce(or_, new, known)",
+            "reduce(or_, new[1:], known)",
+            "of two tuples that follow one another the second takes the first one's slot",
+        ),
+        f"{_HALF}[2-27-16]",
+        "assert",
+    ),
+    "stored-ahead-of-its-search": Mutation(
+        Fault(
+            "rtl.index.half",
+            "place.is_placed & ~waits & ~ages.blocked",
+            "place.is_placed & ~ages.blocked",
+            "a tuple is stored while the search before it waits",
+        ),
+        f"{_HALF}[2-27-16]",
+        "assert",
+    ),
+    "hint-of-the-row-before": Mutation(
+        Fault(
+            "rtl.index.plan",
+            "count.start.eq(Mux(is_same, hint, 0))",
+            "count.start.eq(hint)",
+            "where a tuple of an earlier round was displaced to is searched first",
+        ),
+        "test_index_order.py::test_errands_are_shown_in_order_with_what_they_have_to_read",
+        "assert",
+    ),
+    "read-on-while-held": Mutation(
+        Fault(
+            "rtl.index.half",
+            "last.search & ~(last.scans & self.hold) & ~self.wait",
+            "last.search & ~self.wait",
+            "words are read while the result FIFO is full",
+        ),
+        "test_index.py::test_one_key_everywhere_overflows_nothing",
+        "a result FIFO overflowed",
+    ),
+    "stored-twice-a-cycle-later": Mutation(
+        Fault(
+            "rtl.index.place",
+            "reduce(or_, new, known)",
+            "reduce(or_, new[:1], known)",
+            "of two tuples with a cycle between them the second takes the first one's slot",
+        ),
+        f"{_HALF}[2-27-16]",
+        "assert",
+    ),
+    "words-of-the-tuple-behind": Mutation(
+        Fault(
+            "rtl.index.place",
+            "is_old, used, bits = is_kept & ~again, [], []",
+            "is_old, used, bits = is_kept & ~is_kept, [], []",
+            "a tuple that waits is stored by what the words of the one behind it hold",
+        ),
+        f"{_HALF}[2-27-16]",
+        "assert",
     ),
 }

@@ -7,7 +7,7 @@ from streamjoin_hw.formal.faults import Fault
 _WAITS = "test_index_order.py::test_an_index_waits_for_results_that_are_not_taken"
 _ORDER = "test_index_order.py::test_words_of_both_indexes_are_taken_in_order_of_arrival"
 _RUNS = "test_index_order.py::test_sides_that_come_in_runs_are_exact"
-_QUEUE = "test_index_order.py::test_two_entries_of_a_queue_are_shown_in_order"
+_PLAN = "test_index_order.py::test_errands_are_shown_in_order_with_what_they_have_to_read"
 _WORDS = "test_index.py::test_a_word_shows_what_was_stored_and_what_has_expired_before"
 _HALF = "test_index.py::test_an_index_shows_every_tuple_of_the_buckets_that_are_asked_for_once"
 
@@ -52,105 +52,15 @@ INDEX_SIDE_MUTATIONS = {
         _ORDER,
         "Error",
     ),
-    "passed-before-it-is-searched": Mutation(
-        Fault(
-            "rtl.index.side",
-            "passed.eq(Mux(half.searching, number, self.next_number))",
-            "passed.eq(self.next_number)",
-            "an index has passed an arrival as soon as it begins with it",
-        ),
-        _RUNS,
-        "Error",
-    ),
     "passed-before-it-is-shown": Mutation(
         Fault(
             "rtl.index.compare",
-            "PASSED_CYCLES = 4",
+            "PASSED_CYCLES = 5",
             "PASSED_CYCLES = 1",
             "an index has passed an arrival whose matches are on their way to the FIFO",
         ),
         _RUNS,
         "Error",
-    ),
-    "number-of-the-tuple-that-joined": Mutation(
-        Fault(
-            "rtl.index.side",
-            "(self.next_number + half.joins)",
-            "(self.next_number + 0)",
-            "a search that begins as a tuple joins the one before has that tuple's number",
-        ),
-        _RUNS,
-        "Error",
-    ),
-    "joins-a-full-word": Mutation(
-        Fault(
-            "rtl.index.half",
-            "self.joins.eq(self.searching & self.follows & ~occupancy.used_ahead.all())",
-            "self.joins.eq(self.searching & self.follows)",
-            "a tuple whose word is full is stored nowhere",
-        ),
-        f"{_HALF}[2]",
-        "a tuple is missing",
-    ),
-    "joins-in-every-cycle": Mutation(
-        Fault(
-            "rtl.index.half",
-            "joined.eq(self.joins & finishes)",
-            "joined.eq(self.joins)",
-            "a tuple that follows a long search is stored again in each of its cycles",
-        ),
-        f"{_HALF}[2]",
-        "Error",
-    ),
-    "window-of-the-search": Mutation(
-        Fault(
-            "rtl.index.side",
-            "half.full.eq(_task(layout, enters).full)",
-            "half.full.eq(_task(layout, working).full)",
-            "whether a tuple that joins a search pushes another out is read off the search",
-        ),
-        _RUNS,
-        "Error",
-    ),
-    "search-stored": Mutation(
-        Fault(
-            "rtl.index.side",
-            "follows.eq(is_known & ahead.stores)",
-            "follows.eq(is_known)",
-            "a search that follows a search is stored",
-        ),
-        _RUNS,
-        "Error",
-    ),
-    "taken-over-by-the-words-before": Mutation(
-        Fault(
-            "rtl.index.occupancy",
-            "Mux(self.beside, entered_ahead.data, was_entered.data)",
-            "was_entered.data",
-            "a tuple that joins a search flips the bits of another word",
-        ),
-        _WORDS,
-        "assert",
-    ),
-    "stored-and-not-shown-ahead": Mutation(
-        Fault(
-            "rtl.index.occupancy",
-            "entered_ahead = entered.read_port(transparent_for=(enters,))",
-            "entered_ahead = entered.read_port()",
-            "a word that is looked ahead at as a tuple is stored in it does not show the tuple",
-        ),
-        _WORDS,
-        "assert",
-    ),
-    "second-entry-lost": Mutation(
-        Fault(
-            "rtl.index.errands",
-            "moves.eq(fifo.r_rdy & (is_front == self.take_first) & ~self.take_both)",
-            "moves.eq(fifo.r_rdy & ~is_front & ~self.take_first & ~self.take_both)",
-            "the entry behind one that is taken alone is dropped",
-        ),
-        _QUEUE,
-        "entries are not shown in order",
     ),
     "end-of-the-interval-left-out": Mutation(
         Fault(
@@ -161,5 +71,65 @@ INDEX_SIDE_MUTATIONS = {
         ),
         "test_index.py::test_widths_and_splitters_hold_for_a_whole_input",
         "Error",
+    ),
+    "passed-before-it-is-searched": Mutation(
+        Fault(
+            "rtl.index.side",
+            "passed: Any = self.next_number",
+            "passed: Any = self.next_number + 1",
+            "an index has passed an arrival while it searches for it",
+        ),
+        _RUNS,
+        "Error",
+    ),
+    "number-of-the-tuple-that-joined": Mutation(
+        Fault(
+            "rtl.index.side",
+            "asker.eq(self.next_number)",
+            "asker.eq(self.next_number + half.stored)",
+            "a search that a tuple joins has that tuple's number",
+        ),
+        _RUNS,
+        "Error",
+    ),
+    "joins-in-every-cycle": Mutation(
+        Fault(
+            "rtl.index.half",
+            "joins.eq(is_search & ends & planner.has_second & second.stores)",
+            "joins.eq(is_search & planner.has_second & second.stores)",
+            "a tuple that follows a long search is stored in each of its cycles",
+        ),
+        f"{_HALF}[2-27-16]",
+        "assert",
+    ),
+    "search-stored": Mutation(
+        Fault(
+            "rtl.index.half",
+            "joins.eq(is_search & ends & planner.has_second & second.stores)",
+            "joins.eq(is_search & ends & planner.has_second)",
+            "a search that follows a search is stored",
+        ),
+        f"{_HALF}[2-27-16]",
+        "assert",
+    ),
+    "second-errand-lost": Mutation(
+        Fault(
+            "rtl.index.plan",
+            "Mux(self.take_both, is_kept[2:], Mux(self.take_first, is_kept[1:], is_kept))",
+            "Mux(self.take_both | self.take_first, is_kept[2:], is_kept)",
+            "the errand behind one that begins alone is dropped",
+        ),
+        _PLAN,
+        "errands are not shown in order",
+    ),
+    "planned-on-what-was-done": Mutation(
+        Fault(
+            "rtl.index.plan",
+            "fetch.eq(begin + self.retired)",
+            "fetch.eq(begin)",
+            "what is carried out as all is planned anew is carried out again",
+        ),
+        _PLAN,
+        "errands are not shown in order",
     ),
 }

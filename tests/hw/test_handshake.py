@@ -155,7 +155,7 @@ def ends_of(
             while not beats or not beats[-1] >> (2 * bits + TUser.BITS):
                 beats += await take(ctx, join.o, 1, pauses(len(beats), stall), patience=1500)
             received = [(beat & mask, beat >> bits & mask) for beat in beats[:-1]]
-            assert difference(pairs, received) == ""
+            assert difference(pairs, received) == "", difference(pairs, received)
             assert out_of_order(workload, received) == ""
             assert beats[-1] == (1 << TUser.PUNCTUATION | 1 << TUser.BITS) << 2 * bits
             sides = {beat >> (2 * bits) for beat in beats[:-1]}

@@ -1,13 +1,13 @@
 """The design with an ordered index: parts against plain Python, the whole against the oracle."""
 
 import random
-from collections import deque
 from typing import Any
 
 import numpy as np
 import pytest
 from amaranth.hdl import Signal
 from tests.hw.checks import give, nothing_more, pauses, simulate, spread, take
+from tests.hw.index_models import Errands, Expiry, Slots
 from tests.hw.test_handshake import STALLS, beats_of, load_splitters, resets, run_inputs, set_up
 
 from streamjoin_common.contract import (
@@ -170,163 +170,55 @@ def test_a_reset_in_the_middle_leaves_an_empty_design() -> None:
 
 
 def test_a_word_shows_what_was_stored_and_what_has_expired_before() -> None:
-    """Looks, a tuple stored and one that expires in every cycle, often in the same word."""
-    params = design(12, 12, 16, ways=4)
-    occupancy = Occupancy(params)
-    rng = random.Random(SEED)
-    used = [0] * params.buckets
+    occupancy = Occupancy(design(12, 12, 16, ways=4))
+    slots = Slots(occupancy, random.Random(SEED))
 
     async def bench(ctx: Any) -> None:
-        await ctx.tick().until(~occupancy.clearing)
-        word = other = 0
-        for _ in range(400):
-            shown = [(word + which) % params.buckets for which in range(params.ways)]
-            shown.sort(key=lambda each: each % params.ways)
-            seen = [ctx.get(occupancy.used[bank]) for bank in range(params.ways)]
-            assert seen == [used[w] for w in shown]
-            assert ctx.get(occupancy.used_ahead) == used[other]
-            takes, frees = rng.random() < 0.7, rng.random() < 0.7
-            beside = rng.random() < 0.3
-            into = other if beside else rng.choice(shown)
-            ctx.set(occupancy.beside, beside)
-            slots = [1 << k for k in range(params.bucket_slots)]
-            free = [each for each in slots if not used[into] & each]
-            held = [(w, each) for w in range(params.buckets) for each in slots if used[w] & each]
-            takes, frees = takes and bool(free), frees and bool(held)
-            ctx.set(occupancy.take, takes)
-            ctx.set(occupancy.free, frees)
-            if takes:
-                slot = rng.choice(free)
-                ctx.set(occupancy.taken, {"word": into, "slot": slot})
-            if frees:
-                near = [each for each in held if each[0] in shown] or held
-                gone, its_slot = rng.choice(near)
-                ctx.set(occupancy.freed, {"word": gone, "slot": its_slot})
-            word = rng.choice([word, (word + 1) % params.buckets, rng.randrange(params.buckets)])
-            ctx.set(occupancy.look, word)
-            other = rng.choice([word, other, into, rng.randrange(params.buckets)])
-            ctx.set(occupancy.ahead, other)
-            await ctx.tick()
-            if takes:
-                used[into] |= slot
-            if frees:
-                used[gone] &= ~its_slot
+        await slots.run(ctx, 500)
+        await slots.sweep(ctx)
 
     simulate(occupancy, bench)
 
 
-async def run_errand(
-    ctx: Any, half: Any, rng: random.Random, errand: dict[str, int], after: int | None = None
-) -> tuple[list[int], bool]:
-    """Run an errand; return the tuples that it shows, and whether another was stored at its end.
-
-    That one has the word ``after``; None is for none.
-    """
-    ctx.set(half.errand, errand)
-    ctx.set(half.start, 1)
-    ctx.set(half.ahead, after or 0)
-    await ctx.tick()
-    ctx.set(half.start, 0)
-    ctx.set(half.follows, after is not None)
-    shown = []
-    for _ in range(half.params.buckets + 4):
-        ctx.set(half.hold, rng.random() < 0.2)
-        scans, done, joins = ctx.get(half.scan), ctx.get(half.done), ctx.get(half.joins)
-        await ctx.tick()
-        if scans:
-            live = ctx.get(half.live)
-            lanes = [lane for lane in range(half.params.lanes) if live >> lane & 1]
-            shown += [ctx.get(half.tuples[lane]).payload for lane in lanes]
-        if done:
-            ctx.set(half.follows, 0)
-            return shown, bool(joins)
-    raise AssertionError("an errand does not end")
-
-
-@pytest.mark.parametrize("ways", [2, pytest.param(4, marks=pytest.mark.slow)])
-def test_an_index_shows_every_tuple_of_the_buckets_that_are_asked_for_once(ways: int) -> None:
-    """Random errands; phases in which nearly all tuples are of one bucket, or of any."""
-    params = design(27, 2 * ways, 16, ways=ways)
-    half = Half(params, r_layout(params))
-    rng = random.Random(SEED + ways)
+@pytest.mark.parametrize(
+    ("ways", "window", "buckets"),
+    [
+        (2, 27, 16),
+        (2, 3, 16),
+        (2, 1, 8),
+        (2, 31, 16),
+        pytest.param(4, 27, 16, marks=pytest.mark.slow),
+    ],
+)
+def test_an_index_shows_every_tuple_of_the_buckets_that_are_asked_for_once(
+    ways: int, window: int, buckets: int
+) -> None:
+    params = design(2 * buckets - 1, 2 * ways, buckets, ways=ways)
+    half = Half(params, r_layout(params), 64)
+    errands = Errands(half, random.Random(SEED + ways + window), window)
 
     async def bench(ctx: Any) -> None:
         await ctx.tick().until(~half.clearing)
-        held: deque[tuple[int, int]] = deque()  # bucket, payload
-        hot, joined = None, 0
-        for number in range(300):
-            if number % 40 == 0:
-                hot = rng.choice([None, rng.randrange(params.buckets)])
-            window = 27 if number < 200 else 5
-            bucket = rng.randrange(params.buckets)
-            if hot is not None and rng.random() < 0.9:
-                bucket = hot
-            if rng.random() < 0.7:
-                ctx.set(half.enter.payload, number)
-                ctx.set(half.full, len(held) >= window)
-                await run_errand(ctx, half, rng, {"stores": 1, "word": bucket, "extent": 0})
-                if len(held) >= window:
-                    held.popleft()
-                held.append((bucket, number))
-            else:
-                extent = rng.choice([0, 0, 1, 6, params.buckets - 1])
-                near = (bucket + rng.randrange(3)) % params.buckets
-                after = rng.choice([None, rng.randrange(params.buckets), near])
-                ctx.set(half.enter.payload, number)
-                ctx.set(half.full, len(held) >= window)
-                search = {"stores": 0, "word": bucket, "extent": extent}
-                shown, joins = await run_errand(ctx, half, rng, search, after)
-                assert len(shown) == len(set(shown)), "a tuple is shown twice"
-                assert set(shown) <= {payload for _, payload in held}, "an expired tuple is shown"
-                asked = {p for b, p in held if (b - bucket) % params.buckets <= extent}
-                assert asked <= set(shown), "a tuple is missing"
-                assert after is not None or not joins, "no tuple followed the search"
-                if joins and after is not None:
-                    joined += 1
-                    if len(held) >= window:
-                        held.popleft()
-                    held.append((after, number))
-        assert joined > 10
+        await errands.run(ctx, 3000)
+        assert errands.stored > 100
+        assert errands.joined > 10
 
     simulate(half, bench)
 
 
-@pytest.mark.parametrize(("window", "length"), [(1, 6), (3, 40), (8, 5), (8, 90)])
+@pytest.mark.parametrize(("window", "length"), [(1, 6), (3, 40), (8, 5), (8, 90), (300, 4000)])
 def test_tuples_expire_in_order_and_rounds_span_all_that_are_held(window: int, length: int) -> None:
-    params = design(8, 4, 8, timestamp_bits=12)
-    ages = Ages(params)
-    rng = random.Random(window * 100 + length)
+    """By count with the tuple that pushes another out; by time in between, soon and not before."""
+    ages = Ages(design(max(window, 8), 4, 256, timestamp_bits=13))
+    expiry = Expiry(ages, random.Random(window * 100 + length), window, length)
 
     async def bench(ctx: Any) -> None:
-        held: deque[tuple[dict[str, int], int, int]] = deque()  # position, end, round
-        ends: deque[int] = deque()  # of the count window
-        now = evicted = seen = 0
-        for _ in range(300):
-            now += rng.choice([0, 0, 0, 1, 4])
-            arrives, full = rng.random() < 0.8, len(ends) == window
-            position = {"word": rng.randrange(8), "slot": 1 << rng.randrange(2)}
-            ctx.set(ages.now, now)
-            ctx.set(ages.end, now + length)
-            ctx.set(ages.arrive, arrives)
-            ctx.set(ages.full, full)
-            ctx.set(ages.position, position)
-            assert ctx.get(ages.held) == len(held)
-            assert all((ctx.get(ages.round) - each[2]) % 8 <= 1 for each in held)
-            if arrives:
-                leaves = full and len(held) == window
-                expires = bool(held) and (leaves or held[0][1] <= now)
-                assert ctx.get(ages.expires) == expires
-                if expires:
-                    oldest, end, _ = held.popleft()
-                    shown = ctx.get(ages.oldest)
-                    assert (shown.word, shown.slot) == (oldest["word"], oldest["slot"])
-                    evicted += leaves and end > now
-                if full:
-                    ends.popleft()
-                ends.append(now + length)
-                held.append((position, now + length, ctx.get(ages.round)))
+        await expiry.run(ctx, 1200 if window < 300 else 3000)
+        ctx.set(ages.arrive, 0)
+        for _ in range(3):
             await ctx.tick()
-            seen += ctx.get(ages.evicted)
-            assert seen == evicted
+            expiry.seen += ctx.get(ages.evicted)
+        assert expiry.seen == expiry.evicted
+        assert expiry.turned > 3
 
     simulate(ages, bench)

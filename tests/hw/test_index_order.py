@@ -5,50 +5,28 @@ from collections import deque
 from typing import Any
 
 import numpy as np
-from amaranth.lib import data
 from tests.hw.checks import give, nothing_more, pauses, simulate, take
+from tests.hw.index_models import Plans
 from tests.hw.test_handshake import beats_of, run_inputs, set_up
 from tests.hw.test_index import SEED, design
 
 from streamjoin_common.contract.presets import REFERENCE_BAND
-from streamjoin_hw.rtl.index.errands import Errands
 from streamjoin_hw.rtl.index.layouts import NUMBER_BITS
 from streamjoin_hw.rtl.index.merge import LEAD, InOrder
+from streamjoin_hw.rtl.index.plan import Planner
 from streamjoin_hw.rtl.join import Join
 from streamjoin_hw.sim.testing import Arrival, Workload, difference, random_workload, reference
 
 
-def test_two_entries_of_a_queue_are_shown_in_order() -> None:
-    """None, one or both are taken in a cycle; also while the queue fills up and runs dry."""
-    errands = Errands(data.StructLayout({"number": 12}), 6)
-    rng = random.Random(SEED)
+def test_errands_are_shown_in_order_with_what_they_have_to_read() -> None:
+    planner = Planner(design(60, 4, 32), 16)
+    plans = Plans(planner, random.Random(SEED))
 
     async def bench(ctx: Any) -> None:
-        inside: deque[int] = deque()
-        put = taken = 0
-        for step in range(800):
-            shown = [ctx.get(errands.has_first), ctx.get(errands.has_second)]
-            seen = [ctx.get(errands.first.number), ctx.get(errands.second.number)]
-            expected = list(inside)[: sum(shown)]
-            assert shown != [0, 1]
-            assert seen[: sum(shown)] == expected, "entries are not shown in order"
-            count = rng.choice([0, 1, 1, 2]) if step // 100 % 2 else rng.choice([0, 0, 1, 2])
-            count = min(count, sum(shown))
-            ctx.set(errands.take_first, count == 1)
-            ctx.set(errands.take_both, count == 2)
-            adds = len(inside) < 6 and rng.random() < 0.8
-            ctx.set(errands.put, adds)
-            ctx.set(errands.entry.number, put)
-            await ctx.tick()
-            for _ in range(count):
-                inside.popleft()
-            taken += count
-            if adds:
-                inside.append(put)
-                put += 1
-        assert taken > 300
+        await plans.run(ctx, 3000)
+        assert plans.shown > 500
 
-    simulate(errands, bench)
+    simulate(planner, bench)
 
 
 def test_words_of_both_indexes_are_taken_in_order_of_arrival() -> None:
@@ -111,8 +89,8 @@ def test_an_index_waits_for_results_that_are_not_taken() -> None:
         await give(ctx, join.i, beats_of(workload), pauses(SEED, 0.0))
 
     async def sink(ctx: Any) -> None:
-        await ctx.tick().repeat(900)
-        beats = await take(ctx, join.o, len(expected) + 1, pauses(SEED, 0.2), patience=900)
+        await ctx.tick().repeat(2600)
+        beats = await take(ctx, join.o, len(expected) + 1, pauses(SEED, 0.2), patience=2000)
         mask = (1 << params.payload_bits) - 1
         pairs = [(beat & mask, beat >> params.payload_bits & mask) for beat in beats[:-1]]
         assert difference(expected, pairs) == ""

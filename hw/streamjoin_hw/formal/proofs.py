@@ -18,7 +18,7 @@ from streamjoin_hw.formal.passage import (
 )
 from streamjoin_hw.formal.paths import Around, Path
 from streamjoin_hw.formal.ring import RingMemory
-from streamjoin_hw.formal.shown import FREED_LATE, SPREAD_IGNORED, Shown, Slots
+from streamjoin_hw.formal.shown import FREED_SHOWN, STORED_TWICE, Shown, Slots
 from streamjoin_hw.formal.soft_reset import SoftReset
 from streamjoin_hw.formal.stars import (
     BOTH_HALVES,
@@ -310,16 +310,16 @@ PROOFS = {
     "index-slots": Proof(
         "an ordered index: a slot is used from when it is taken until it is freed",
         Slots,
-        FREED_LATE,
+        FREED_SHOWN,
         quick_depth=12,
         depth=20,
     ),
     "index-shown": Proof(
         "an ordered index: a tuple is shown once to whoever asks for its bucket, while it lives",
         partial(Shown, 3),
-        SPREAD_IGNORED,
-        quick_depth=11,
-        depth=16,
+        STORED_TWICE,
+        quick_depth=19,
+        depth=22,
     ),
     "meeting-uneven": Proof(
         "two cores of two tuples, uneven windows: owed pairs meet once",

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from amaranth.hdl import Const, Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data
 
 from streamjoin_common.contract import DesignParams
@@ -14,17 +14,17 @@ from streamjoin_hw.rtl.index.occupancy import Occupancy
 NUMBER_BITS = 4
 BODY = data.StructLayout({"payload": NUMBER_BITS})
 
-FREED_LATE = Fault(
+FREED_SHOWN = Fault(
     "rtl.index.occupancy",
-    "Mux(goes & (row_of(params, going.word) == shown), going.slot, 0)",
-    "Mux(goes & ~goes, going.slot, 0)",
-    "a slot that is freed is shown as used for another cycle",
+    "self.used[bank].eq(entered ^ left)",
+    "self.used[bank].eq(entered | left)",
+    "a slot that was used twice is shown when it is free",
 )
-SPREAD_IGNORED = Fault(
-    "rtl.index.half",
-    "end = bucket + _reach(spread, now)",
-    "end = bucket + (_reach(spread, now) & 0)",
-    "displaced tuples are not looked for",
+STORED_TWICE = Fault(
+    "rtl.index.place",
+    "reduce(or_, new, known)",
+    "known",
+    "two tuples that follow one another are stored in one slot",
 )
 
 
@@ -38,172 +38,133 @@ def _params(window: int) -> DesignParams:
 class Shown(Harness):
     """An index that is given errands; the solver chooses them, and one tuple to watch.
 
-    A tuple that follows a search may be stored in its last cycle, in which the next errand begins.
-
     Parameters
     ----------
     window : int
         Count window in tuples, at most 3.
     """
 
+    WAITING = 4
+
     def __init__(self, window: int) -> None:
         super().__init__()
         self.params = _params(window)
         self.window = window
-        self.starts = self.free(1, "starts")
+        self.put = self.free(1, "put")
         self.stores = self.free(1, "stores")
         self.word = self.free(2, "word")
         self.extent = self.free(2, "extent")
         self.hold = self.free(1, "hold")
-        self.ahead = self.free(2, "ahead")
-        self.follows = self.free(1, "follows")
+        self.wait = self.free(1, "wait")
         self.watched = self.constant(NUMBER_BITS, "watched")
 
     def prove(self, m: Module) -> None:
-        """Number the tuples, watch one, claim of every errand that looks what it shows."""
-        m.submodules.dut = half = Half(self.params, BODY)
+        """Keep the errands that wait, watch a tuple, claim of every search what it shows."""
+        m.submodules.dut = half = Half(self.params, BODY, 2 * self.WAITING)
         dut: Any = half
-        stored, held = Signal(NUMBER_BITS), Signal(range(self.window + 1))
-        number, full = Signal(NUMBER_BITS), Signal()
-        self.assume(m, ~self.starts | (dut.done & ~dut.clearing))
-        # At most two are stored in a cycle.
-        self.assume(m, ~(self.starts | self.follows) | (stored < (1 << NUMBER_BITS) - 2))
-        joined = Signal()
+        layout = data.StructLayout({"stores": 1, "word": 2, "extent": 2})
+        queue = [Signal(layout, name=f"waits{k}") for k in range(self.WAITING + 2)]
+        waiting, stored = Signal(range(self.WAITING + 1)), Signal(NUMBER_BITS)
+        done = dut.stored + dut.searched
+        self.assume(m, ~self.put | (~dut.clearing & (waiting != self.WAITING)))
+        self.assume(m, stored < (1 << NUMBER_BITS) - 2)
         m.d.comb += [
-            dut.start.eq(self.starts),
+            dut.put.eq(self.put),
             dut.errand.stores.eq(self.stores),
+            dut.errand.looks.eq(1),
             dut.errand.word.eq(self.word),
-            dut.errand.extent.eq(Mux(self.stores, 0, self.extent)),
+            dut.errand.extent.eq(self.extent),
             dut.hold.eq(self.hold),
-            dut.ahead.eq(self.ahead),
-            dut.follows.eq(self.follows),
-            joined.eq(dut.joins & dut.done),
-            dut.enter.payload.eq(Mux(dut.joins, stored, number)),
-            dut.full.eq(Mux(dut.joins, held == self.window, full)),
+            dut.wait.eq(self.wait),
+            dut.enter.payload.eq(stored),
+            dut.full.eq(stored >= self.window),
         ]
-        # The watched tuple: is it in the window of the next errand, its bucket, and those since.
+        m.d.sync += waiting.eq(waiting + self.put - done)
+        for k in range(self.WAITING):
+            moved = Mux(done == 2, queue[k + 2], Mux(done == 1, queue[k + 1], queue[k]))
+            new = Cat(self.stores, self.word, self.extent)
+            m.d.sync += queue[k].eq(Mux(self.put & (waiting - done == k), new, moved))
+        entry: Any = queue[0]
+        entering: Any = Signal(layout)
+        m.d.comb += entering.eq(Mux(dut.searched, queue[1], entry))
+        # The watched tuple: is it in the window, its bucket, and those stored since.
         here, bucket, since = Signal(), Signal(2), Signal(range(self.window + 2))
-        looks, allowed, owed, fresh = Signal(), Signal(), Signal(), Signal()
-        m.d.sync += fresh.eq(0)
-        with m.If(dut.done):
-            m.d.sync += looks.eq(0)
-        window = (stored, held, here, bucket, since)
-        between = self._store(m, "joined", joined, self.last(m, self.ahead), window)
-        after = self._store(m, "begun", self.starts & self.stores, self.word, between)
-        m.d.sync += [now.eq(then) for now, then in zip(window, after, strict=True)]
-        with m.If(self.starts & self.stores):
-            m.d.sync += [number.eq(between[0]), full.eq(between[1] == self.window)]
-        with m.If(self.starts & ~self.stores):
-            m.d.sync += [
-                looks.eq(1),
-                fresh.eq(1),
-                allowed.eq(between[2]),
-                owed.eq(between[2] & ((between[3] - self.word)[:2] <= self.extent)),
-            ]
-        self._claim(m, dut, (looks, allowed, owed, fresh))
-
-    def _store(
-        self, m: Module, name: str, stores: Value, word: Value, before: tuple[Signal, ...]
-    ) -> tuple[Signal, ...]:
-        """Return what the window is after a tuple, if one is stored.
-
-        How many were stored and are held; of the watched one: is it held, its bucket, and those
-        since, itself one.
-        """
-        after = tuple(Signal(each.shape(), name=f"{name}_{k}") for k, each in enumerate(before))
-        stored, held, here, _, since = before
-        m.d.comb += [then.eq(now) for now, then in zip(before, after, strict=True)]
-        with m.If(stores):
-            m.d.comb += [
-                after[0].eq(stored + 1),
-                after[1].eq(Mux(held == self.window, held, held + 1)),
-                after[4].eq(since + here),
-            ]
+        with m.If(dut.stored):
+            m.d.sync += [stored.eq(stored + 1), since.eq(since + here)]
             with m.If(stored == self.watched):
-                m.d.comb += [after[2].eq(1), after[3].eq(word), after[4].eq(1)]
+                m.d.sync += [here.eq(1), bucket.eq(entering.word), since.eq(1)]
             with m.Elif(here & (since == self.window)):
-                m.d.comb += after[2].eq(0)
-        return after
+                m.d.sync += here.eq(0)
+        owed = here & ((bucket - entry.word)[:2] <= entry.extent)
+        self._claim(m, dut, (entry, entering, here, owed))
 
-    def _claim(self, m: Module, dut: Any, errand: tuple[Signal, Signal, Signal, Signal]) -> None:
-        """Claim what is shown a cycle after it was read."""
-        looks, allowed, owed, fresh = errand
+    def _claim(self, m: Module, dut: Any, errand: tuple[Any, Any, Value, Value]) -> None:
+        """Claim what is shown a cycle after it was read, of the oldest errand."""
+        entry, entering, here, owed = errand
         lanes = [
             dut.live[lane] & (dut.tuples[lane].payload == self.watched)
             for lane in range(self.params.lanes)
         ]
-        shown, twice, before = Signal(), Signal(), Signal()
-        scanned, ends = self.last(m, dut.scan), self.last(m, looks & dut.done)
-        m.d.comb += [
-            shown.eq(scanned & (lanes[0] | lanes[1])),
-            twice.eq(scanned & ((lanes[0] & lanes[1]) | (shown & before & ~self.last(m, fresh)))),
-        ]
-        with m.If(self.last(m, fresh)):
-            m.d.sync += before.eq(shown)
-        with m.Elif(shown):
-            m.d.sync += before.eq(1)
-        seen = shown | (before & ~self.last(m, fresh))
-        self.claim(m, ~shown | self.last(m, allowed), "only a tuple of the window is shown")
+        shown, before = Signal(), Signal()
+        scanned, ends = self.last(m, dut.scan), self.last(m, dut.searched)
+        m.d.comb += shown.eq(scanned & (lanes[0] | lanes[1]))
+        twice = scanned & ((lanes[0] & lanes[1]) | (shown & before))
+        m.d.sync += before.eq((before | shown) & ~ends)
+        self.claim(m, ~dut.scan | ~entry.stores, "words are read for a search")
+        self.claim(m, ~dut.searched | ~entry.stores, "a tuple is not stored in its turn")
+        self.claim(m, ~dut.stored | entering.stores, "a search is passed over")
+        self.claim(m, ~shown | self.last(m, here), "only a tuple of the window is shown")
         self.claim(m, ~twice, "no errand shows a tuple twice")
         self.claim(
-            m, ~(ends & self.last(m, owed)) | seen, "a tuple of the buckets asked for is shown"
+            m,
+            ~(ends & self.last(m, owed)) | shown | before,
+            "a tuple of the buckets asked for is shown",
         )
 
 
 class Slots(Harness):
-    """The words of an index: the solver stores, lets expire and looks; one slot is watched."""
+    """The words of an index: the solver stores, lets expire and looks; one word is watched."""
 
     def __init__(self) -> None:
         super().__init__()
         self.params = _params(3)
-        self.look = self.free(2, "look")
+        self.rows = self.free(2, "rows")
+        self.into = self.free(2, "into")
         self.take = self.free(1, "take")
-        self.into = self.free(1, "into")
+        self.place = self.free(2, "place")
         self.free_one = self.free(1, "free_one")
         self.freed = self.free(2, "freed")
-        self.ahead = self.free(2, "ahead")
-        self.beside = self.free(1, "beside")
         self.watched = self.constant(2, "watched")
 
     def prove(self, m: Module) -> None:
-        """Follow the watched word's slot, and claim that a look shows it."""
+        """Follow the used slots, and claim that a look shows the watched one."""
         m.submodules.dut = occupancy = Occupancy(self.params)
         dut: Any = occupancy
-        word, used = Signal(2), Signal(self.params.buckets)
-        m.d.sync += word.eq(self.look)
-        other = self.last(m, self.ahead)
-        into = Mux(self.beside, other, (word + self.into)[:2])
-        takes = self.take & ~dut.clearing & ~used.bit_select(into, 1)
-        frees = self.free_one & ~dut.clearing & used.bit_select(self.freed, 1)
+        used, bits = Signal(self.params.buckets), Signal(self.params.buckets)
+        takes = self.take & ~used.bit_select(self.place, 1)
+        frees = self.free_one & used.bit_select(self.freed, 1)
         m.d.comb += [
-            dut.look.eq(self.look),
-            dut.ahead.eq(self.ahead),
-            dut.beside.eq(self.beside),
+            dut.rows.eq(self.rows),
+            dut.into.eq(self.into),
             dut.take.eq(takes),
-            dut.taken.word.eq(into),
-            dut.taken.slot.eq(1),
+            dut.position.word.eq(self.place),
+            dut.position.slot.eq(1),
+            dut.bits.eq(~bits.bit_select(self.place, 1)),
             dut.free.eq(frees),
             dut.freed.word.eq(self.freed),
             dut.freed.slot.eq(1),
+            dut.bit.eq(bits.bit_select(self.freed, 1)),
         ]
         one = Const(1, self.params.buckets)
-        m.d.sync += used.eq(
-            (used | Mux(takes, (one << into)[:4], 0)) & ~Mux(frees, (one << self.freed)[:4], 0)
-        )
-        is_first, is_second = word == self.watched, (word + 1)[:2] == self.watched
-        shown = Mux(self.watched[0], dut.used[1], dut.used[0])
-        self.claim(
-            m,
-            dut.clearing
-            | ~self.last(m, ~dut.clearing)
-            | ~(is_first | is_second)
-            | (shown == used.bit_select(self.watched, 1)),
-            "a slot is shown as used from when it is taken until it is freed",
-        )
-        self.claim(
-            m,
-            dut.clearing
-            | ~self.last(m, ~dut.clearing)
-            | (dut.used_ahead == used.bit_select(other, 1)),
-            "the slot ahead is shown as used from when it is taken until it is freed",
-        )
+        new = Mux(takes, (one << self.place)[:4], 0)
+        m.d.sync += [
+            used.eq((used | new) & ~Mux(frees, (one << self.freed)[:4], 0)),
+            bits.eq(bits ^ new),
+        ]
+        for name, row, shown in (
+            ("a word that is read shows what it holds", self.rows, dut.used),
+            ("a word in which to store shows what it holds", self.into, dut.taken),
+        ):
+            is_read = self.last(m, row.bit_select(self.watched[0], 1) == self.watched[1])
+            seen = Mux(self.watched[0], shown[1], shown[0])
+            self.claim(m, ~is_read | (seen == self.last(m, used.bit_select(self.watched, 1))), name)

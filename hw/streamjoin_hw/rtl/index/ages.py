@@ -2,27 +2,25 @@
 
 from typing import Any
 
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Assert, Module, ResetInserter, Signal
 from amaranth.lib import data
+from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
 
 from streamjoin_common.contract import DesignParams
-from streamjoin_hw.rtl.index.layouts import (
-    ROUND_BITS,
-    position_layout,
-    ring_bits,
-    sequence_bits,
-)
-from streamjoin_hw.rtl.memory import memory_of
-from streamjoin_hw.rtl.streams import Component, View
+from streamjoin_hw.rtl.index.layouts import ROUND_BITS, position_layout, sequence_bits
+from streamjoin_hw.rtl.streams import Component, PipeReg, View, payload_of
+
+SHORTEST_ROUND = 1024
+"""Tuples of a round, or half a window's if that is less: where one ends, all is planned anew."""
 
 
 class Ages(Component):
-    """A ring of positions, the oldest known before it is asked for.
+    """A queue of positions, the oldest known before it is asked for.
 
-    With each tuple that arrives at most one expires: the oldest of a full count window or, with
-    timestamps, one whose time window has ended. Tuples that should have left already, after a
-    pause, are dropped one by one when they are compared.
+    With each tuple that arrives in a full count window the oldest expires, unless it has already.
+    With timestamps others expire in between, one every other cycle, when their time window has
+    ended; who looks for partners before they do drops them by their time.
 
     Parameters
     ----------
@@ -33,29 +31,41 @@ class Ages(Component):
     -------
     clear : In(1)
         Empty the window.
-    arrive, full : In(1), position : In(position_layout(params))
-        A tuple arrives, its count window is full, and where it is stored.
+    full : In(1)
+        The count window of the tuple that arrives next is full.
+    blocked : Out(1)
+        That one may not arrive yet: the oldest, a few cycles old, is not known.
+    arrive : In(1), position : In(position_layout(params)), bit : In(1)
+        It arrives: where it is stored, and what its slot's bit has become.
     end, now : In(timestamp_bits), if there are timestamps
         The first time at which its time window no longer holds it; when it arrived.
-    expires : Out(1), oldest : Out(position_layout(params))
-        With this arrival a tuple expires, and where it is stored.
+    free : Out(1), freed : Out(position_layout(params)), freed_bit : Out(1)
+        A tuple expires, where it is stored, and its slot's bit.
+    over, turn : Out(1), In(1)
+        All tuples from before this round have expired, and it was long enough; begin the next one
+        after this cycle.
     round : Out(ROUND_BITS)
-        The round in which a tuple arrives. One ends when all tuples of the round before have
-        expired, so that all that are in the window are of this one or of the one before.
+        The round in which a tuple arrives: all that are in the window are of this one or of the
+        one before.
     held : Out(sequence_bits(params))
         How many are in the window.
     evicted : Out(1), if there are timestamps
-        Pulse: in the last cycle a tuple left by count before its time.
+        Pulse: two cycles ago a tuple left by count before its time.
     """
 
     clear: Signal
-    arrive: Signal
     full: Signal
+    blocked: Signal
+    arrive: Signal
     position: View
+    bit: Signal
     end: Signal
     now: Signal
-    expires: Signal
-    oldest: View
+    free: Signal
+    freed: View
+    freed_bit: Signal
+    over: Signal
+    turn: Signal
     round: Signal
     held: Signal
     evicted: Signal
@@ -66,61 +76,93 @@ class Ages(Component):
         times = {"end": In(bits), "now": In(bits), "evicted": Out(1)} if bits else {}
         super().__init__(
             {
-                **{name: In(1) for name in ("clear", "arrive", "full")},
+                **{name: In(1) for name in ("clear", "full", "arrive", "bit", "turn")},
+                **{name: Out(1) for name in ("blocked", "free", "freed_bit", "over")},
                 "position": In(position_layout(params)),
+                "freed": Out(position_layout(params)),
                 **times,
-                "expires": Out(1),
-                "oldest": Out(position_layout(params)),
                 "round": Out(ROUND_BITS),
                 "held": Out(sequence_bits(params)),
             }
         )
 
     def elaborate(self, _platform: object) -> Module:
-        """Build the memory and the pointers into it."""
+        """Build the queue and the counters beside it."""
         m = Module()
-        bits, slot = self.params.timestamp_bits, ring_bits(self.params)
+        bits = self.params.timestamp_bits
         times = {"end": bits} if bits else {}
-        kept = data.StructLayout({"position": position_layout(self.params), **times})
-        memory: Any = memory_of(self.params.window_memory, kept, self.params.ring_tuples)
-        m.submodules.memory = memory
-        write = memory.write_port()
-        read = memory.read_port(transparent_for=(write,))
-        # `head` is the next tuple, `tail` the oldest of the window; `counted`, the oldest of the
-        # count window, is there or before it. The round began with `begin`.
-        head, tail, counted, begin, after = (
+        kept = data.StructLayout({"position": position_layout(self.params), "bit": 1, **times})
+        entry: Any = Signal(kept)
+        # The few behind it hold three; a small one also needs the cycles from one to the other.
+        queue = SyncFIFOBuffered(width=kept.size, depth=max(8, self.params.ring_tuples))
+        # A block RAM gives its words late in a cycle.
+        m.submodules.queue = ResetInserter(self.clear)(queue)
+        oldest = PipeReg(kept)
+        m.submodules.oldest = ResetInserter(self.clear)(oldest)
+        # `head` is the next tuple, `tail` the oldest of the window, which is `before` tuples
+        # younger than the oldest of the count window. The round began with `begin`.
+        head, tail, begin, before = (
             Signal(sequence_bits(self.params), name=name)
-            for name in ("head", "tail", "counted", "begin", "after")
+            for name in ("head", "tail", "begin", "before")
         )
-        leaves = Signal()
+        # Tuples that are still to be stored in this round.
+        shortest = min(SHORTEST_ROUND, (self.params.window_capacity + 1) // 2)
+        expired, stays = Signal(), Signal(range(shortest + 1))
+        is_lost = Signal()
+        m.d.sync += is_lost.eq(self.arrive & ~queue.w_rdy)
+        pushes, leaves, times_out = Signal(), Signal(), Signal()
         m.d.comb += [
-            leaves.eq(self.full & (tail == counted)),
+            entry.position.eq(self.position),
+            entry.bit.eq(self.bit),
+            queue.w_data.eq(entry),
+            queue.w_en.eq(self.arrive),
+            oldest.i.valid.eq(queue.r_rdy),
+            oldest.i.payload.eq(queue.r_data),
+            queue.r_en.eq(oldest.i.ready),
+            # Without timestamps the window is never younger than the count window.
+            pushes.eq(self.full & ((before == 0) if bits else 1)),
+            self.blocked.eq(pushes & ~oldest.o.valid),
+            leaves.eq(self.arrive & pushes),
+            self.free.eq(leaves | times_out),
+            oldest.o.ready.eq(self.free),
+            self.freed.eq(oldest.o.p.position),
+            self.freed_bit.eq(oldest.o.p.bit),
             self.held.eq(head - tail),
-            self.oldest.eq(read.data.position),
-            after.eq(tail + (self.arrive & self.expires)),
-            read.addr.eq(after[:slot]),
-            write.addr.eq(head[:slot]),
-            write.data.position.eq(self.position),
-            write.en.eq(self.arrive),
+            Assert(~is_lost, "the ring of an index overflowed"),
+            self.over.eq(expired & (stays == 0)),
         ]
-        if bits:
-            over = Signal()
-            m.d.comb += [
-                write.data.end.eq(self.end),
-                over.eq(read.data.end <= self.now),
-                self.expires.eq((self.held != 0) & (leaves | over)),
-            ]
-            m.d.sync += self.evicted.eq(self.arrive & leaves & ~over)
-        else:
-            m.d.comb += self.expires.eq(leaves)
         m.d.sync += [
-            tail.eq(after),
-            counted.eq(counted + (self.arrive & self.full)),
             head.eq(head + self.arrive),
+            tail.eq(tail + self.free),
+            before.eq(before + self.free - (self.arrive & self.full)),
+            expired.eq((expired | ((tail == begin) & (head != begin))) & ~self.turn),
         ]
-        with m.If((tail == begin) & (head != begin)):
+        with m.If(self.arrive & (stays != 0)):
+            m.d.sync += stays.eq(stays - 1)
+        with m.If(self.turn):
+            m.d.sync += stays.eq(shortest)
             # What is stored in this cycle is of the round that ends.
             m.d.sync += [self.round.eq(self.round + 1), begin.eq(head + self.arrive)]
         with m.If(self.clear):
-            m.d.sync += [each.eq(0) for each in (head, tail, counted, begin)]
+            m.d.sync += [each.eq(0) for each in (head, tail, begin, before, expired, stays)]
+        if bits:
+            self._time(m, oldest, (leaves, times_out))
+            m.d.comb += entry.end.eq(self.end)
         return m
+
+    def _time(self, m: Module, oldest: PipeReg, expiry: tuple[Signal, Signal]) -> None:
+        """Let the oldest expire when it is over; count those that were not."""
+        leaves, times_out = expiry
+        bits = self.params.timestamp_bits
+        latest, is_over, left = payload_of(bits), Signal(), Signal()
+        end, now = payload_of(bits), payload_of(bits)
+        with m.If(self.arrive):
+            m.d.sync += latest.eq(self.now)
+        m.d.comb += times_out.eq(is_over & ~leaves)
+        m.d.sync += [
+            is_over.eq(oldest.o.valid & (oldest.o.p.end <= latest) & ~self.free & ~self.clear),
+            left.eq(leaves & ~self.clear),
+            end.eq(oldest.o.p.end),
+            now.eq(self.now),
+            self.evicted.eq(left & (end > now)),
+        ]

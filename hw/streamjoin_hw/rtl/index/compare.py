@@ -16,11 +16,11 @@ from streamjoin_hw.rtl.index.layouts import (
     stored_layouts,
 )
 from streamjoin_hw.rtl.predicates import matches
-from streamjoin_hw.rtl.streams import Component, View, payload_of, registers_of
+from streamjoin_hw.rtl.streams import Component, PipeReg, View, payload_of, registers_of
 
-PASSED_CYCLES = 4
-"""Cycles from the one after a scan until what it found has arrived at the end of the FIFO, if
-nothing is before it: registered behind the memories, compared, put into the FIFO, shown."""
+PASSED_CYCLES = 5
+"""Cycles from the one after a scan until what it found is shown, if nothing is before it:
+registered behind the memories, compared, put into the FIFO, at its end, registered."""
 
 
 class Comparers(Component):
@@ -106,13 +106,17 @@ class Comparers(Component):
         m.submodules.queue = queue = SyncFIFOBuffered(
             width=found_layout(params).size, depth=params.result_fifo_words
         )
+        m.submodules.shown = shown = PipeReg(found_layout(params))
         m.d.comb += [
             queue.w_data.eq(met),
             queue.w_en.eq(met.mask.any()),
-            queue.r_en.eq(self.take),
-            self.is_found.eq(queue.r_rdy),
-            self.found.eq(queue.r_data),
-            self.busy.eq(scanned | read | queue.w_en | (queue.w_level != 0)),
+            shown.i.valid.eq(queue.r_rdy),
+            shown.i.payload.eq(queue.r_data),
+            queue.r_en.eq(shown.i.ready),
+            shown.o.ready.eq(self.take),
+            self.is_found.eq(shown.o.valid),
+            self.found.eq(shown.o.payload),
+            self.busy.eq(scanned | read | queue.w_en | (queue.w_level != 0) | shown.busy),
             Assert(~queue.w_en | queue.w_rdy, "a result FIFO overflowed"),
         ]
         m.d.sync += self.hold.eq(queue.w_level > params.result_fifo_words - HOLD_WORDS)

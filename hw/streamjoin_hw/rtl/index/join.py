@@ -19,10 +19,8 @@ from amaranth.lib.wiring import In, Out
 from streamjoin_common.contract import COUNT_BITS, KEY_BITS, SIDE_R, SIDE_S, DesignParams
 from streamjoin_hw.rtl.core_array import gathered_members
 from streamjoin_hw.rtl.index.layouts import (
-    asking_layouts,
     own_interval,
     sequence_bits,
-    stored_layouts,
     word_bits,
 )
 from streamjoin_hw.rtl.index.merge import InOrder, whole_member
@@ -32,6 +30,7 @@ from streamjoin_hw.rtl.intake import ordered_layout
 from streamjoin_hw.rtl.streams import (
     Component,
     View,
+    payload_of,
     r_layout,
     registers_of,
     result_layout,
@@ -193,16 +192,25 @@ class IndexJoin(Component):
         """
         params = self.params
         wanted, is_s = self.i.p.wanted, self.i.p.side == SIDE_S
+        number, value = payload_of(word_bits(params)), payload_of(KEY_BITS)
+        several, row = payload_of(1), payload_of(row_layout().size)
+        m.d.sync += [
+            number.eq(self.splitter_number),
+            value.eq(self.splitter_value),
+            several.eq(self.bucket_words[-1]),
+            row.eq(self.bucket_words[: row_layout().size]),
+        ]
         for side, table in enumerate(tables):
             m.d.comb += [
                 table.codes[0].eq(Mux(self.i.p.side == side, wanted.home, wanted.low)),
                 table.codes[1].eq(wanted.high),
-                table.load.eq(self.splitter_load & (self.splitter_side == side)),
-                table.number.eq(self.splitter_number),
-                table.value.eq(self.splitter_value),
-                table.several.eq(self.bucket_words[-1]),
-                table.row.eq(self.bucket_words[: row_layout().size]),
+                table.number.eq(number),
+                table.value.eq(value),
+                table.several.eq(several),
+                table.row.eq(row),
             ]
+            # A cycle late, from registers: an input begins with more cycles in which none is read.
+            m.d.sync += table.load.eq(self.splitter_load & (self.splitter_side == side))
         interval = {"low": KEY_BITS, "high": KEY_BITS}
         layout = data.StructLayout(
             {
@@ -232,10 +240,8 @@ class IndexJoin(Component):
         """Give an arrival to the index of a side."""
         params, side = self.params, index.side
         stores = searched.side == side
-        stored, asks = (layouts(params)[side] for layouts in (stored_layouts, asking_layouts))
-        kept, asked = signal_of(stored, name="kept"), signal_of(asks, name="asked")
         bodies = {SIDE_R: r_layout(params), SIDE_S: s_layout(params)}
-        for view, its_side in ((kept, side), (asked, 1 - side)):
+        for view, its_side in ((index.enters, side), (index.asks, 1 - side)):
             body = bodies[its_side](searched.body[: bodies[its_side].size])
             for name, _ in view.shape():
                 own = name in bodies[its_side].members
@@ -248,10 +254,9 @@ class IndexJoin(Component):
         m.d.comb += [
             words.eq(table.words[1] - table.words[0]),
             index.put.eq(searched.valid),
-            index.task.full.eq(searched.full),
-            index.task.looks.eq(searched.looks),
-            index.task.body.eq(Mux(stores, kept.as_value(), asked.as_value())),
-            index.task.errand.stores.eq(stores),
-            index.task.errand.word.eq(table.words[0]),
-            index.task.errand.extent.eq(Mux(stores, 0, Mux(is_all, ~0, words))),
+            index.full.eq(searched.full),
+            index.errand.stores.eq(stores),
+            index.errand.looks.eq(searched.looks),
+            index.errand.word.eq(table.words[0]),
+            index.errand.extent.eq(Mux(is_all, ~0, words)),
         ]

@@ -108,20 +108,27 @@ def asking_layouts(params: DesignParams) -> list[data.StructLayout]:
 def errand_layout(params: DesignParams) -> data.StructLayout:
     """Layout of what an arrival does in an index.
 
-    ``stores``, it is stored, else it looks for others; ``word``, its own or the first of an
-    interval; ``extent``, words behind that one in which to look.
+    ``stores``, it is stored, else it looks for others, if there is anything to look for
+    (``looks``); ``word``, its own or the first of an interval; ``extent``, words behind that one in
+    which to look.
     """
-    return data.StructLayout({"stores": 1, "word": word_bits(params), "extent": word_bits(params)})
+    bits = word_bits(params)
+    return data.StructLayout({"stores": 1, "looks": 1, "word": bits, "extent": bits})
 
 
-def task_layout(params: DesignParams, side: int) -> data.StructLayout:
-    """Layout of an arrival that waits for the index of a side.
+def planned_layout(params: DesignParams) -> data.StructLayout:
+    """Layout of an errand of which is known how far it reads.
 
-    ``full``, whether its count window was full; ``looks``, whether there is anything to look for;
-    ``body``, the stored tuple or what it asks, whichever the errand says, in its lowest bits.
+    ``rows``, how often ``ways`` words are read after the first time. Of a tuple that is stored:
+    ``at``, the first word that is searched for a slot, ``start`` words behind its own; ``hint``,
+    where to go on if that is its own; its bucket's spread ``now`` and ``before``
+    (:func:`spread_layout`).
     """
-    body = max(stored_layouts(params)[side].size, asking_layouts(params)[side].size)
-    return data.StructLayout({"full": 1, "looks": 1, "errand": errand_layout(params), "body": body})
+    bits = word_bits(params)
+    places = dict.fromkeys(("at", "start", "hint", "now", "before"), bits)
+    return data.StructLayout(
+        {"stores": 1, "looks": 1, "word": bits, "rows": row_bits(params), **places}
+    )
 
 
 def found_layout(params: DesignParams) -> data.StructLayout:

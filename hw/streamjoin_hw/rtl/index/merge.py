@@ -40,7 +40,8 @@ class InOrder(Component):
     passed, next_number : In(ArrayLayout(NUMBER_BITS, 2))
         Those of both indexes (:class:`~streamjoin_hw.rtl.index.side.Side`).
     far : Out(2)
-        An index is so far ahead that numbers might be mistaken for others; from a register.
+        An index is so far ahead that numbers might be mistaken for others; from a register, two
+        cycles late.
     results : Out(stream.Signature(result_layout(params)))
     busy : Out(1)
         A result is inside.
@@ -88,7 +89,7 @@ class InOrder(Component):
             m.d.comb += oldest[side].eq(
                 Mux(self.is_found[side], self.found[side].number, self.passed[side])
             )
-        is_r, base = Signal(), Signal(NUMBER_BITS)
+        is_r, base, was_base = Signal(), Signal(NUMBER_BITS), Signal(NUMBER_BITS)
         m.d.comb += [
             # An index that is at an arrival itself does not delay what the other one found for it.
             is_r.eq(
@@ -100,8 +101,10 @@ class InOrder(Component):
             ),
             base.eq(Mux(is_r, oldest[SIDE_R], oldest[SIDE_S])),
         ]
+        # The choice takes most of a cycle.
+        m.d.sync += was_base.eq(base)
         for side in (SIDE_R, SIDE_S):
-            ahead = (self.next_number[side] - base)[:NUMBER_BITS]
+            ahead = (self.next_number[side] - was_base)[:NUMBER_BITS]
             m.d.sync += self.far[side].eq(ahead >= LEAD)
         word, chosen = serialiser.word, Mux(is_r, *(self.found[k].as_value() for k in (0, 1)))
         one = found_layout(self.params)(chosen)

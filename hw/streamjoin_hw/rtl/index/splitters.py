@@ -20,6 +20,7 @@ from streamjoin_common.contract import (
     even_splitters,
 )
 from streamjoin_hw.rtl.index.layouts import word_bits
+from streamjoin_hw.rtl.memory import RAM_STYLES
 from streamjoin_hw.rtl.streams import Component, View, payload_of
 
 LOOKUPS = 2
@@ -32,8 +33,13 @@ def row_layout() -> data.StructLayout:
 
 
 def search_cycles(params: DesignParams) -> int:
-    """Cycles from a code to its word: a level each, one to shift and one to add."""
-    return word_bits(params) + 2
+    """Cycles from a code to its word: a level each, two if it is large, and two to count on."""
+    return word_bits(params) + 2 + sum(is_slow(1 << level) for level in range(word_bits(params)))
+
+
+def is_slow(splitters: int) -> bool:
+    """Return whether a level lies in block RAM, which takes half a cycle at 100 MHz to read."""
+    return splitters > 128
 
 
 class Splitters(Component):
@@ -102,7 +108,13 @@ class Splitters(Component):
                     m.d.sync += top.eq(self.value)
                 splitters = [top] * LOOKUPS
             else:
-                memory: Any = Memory(shape=KEY_BITS, depth=len(nodes), init=nodes)
+                kind = "bram" if is_slow(len(nodes)) else "lutram"
+                memory: Any = Memory(
+                    shape=KEY_BITS,
+                    depth=len(nodes),
+                    init=nodes,
+                    attrs={"ram_style": RAM_STYLES[kind]},
+                )
                 m.submodules[f"level{level}"] = memory
                 write = memory.write_port()
                 m.d.comb += [write.data.eq(self.value), write.en.eq(is_mine)]
@@ -110,6 +122,10 @@ class Splitters(Component):
                 # A code travels beside the read of what it is compared with.
                 codes = [self._behind(m, code, f"code{level}") for code in codes]
                 paths = [self._behind(m, path, f"path{level}") for path in paths]
+                if is_slow(len(nodes)):
+                    codes = [self._behind(m, code, f"held_code{level}") for code in codes]
+                    paths = [self._behind(m, path, f"held_path{level}") for path in paths]
+                    splitters = [self._behind(m, each, f"splitter{level}") for each in splitters]
             for k in range(LOOKUPS):
                 above = Signal(name=f"above{level}_{k}")
                 m.d.comb += above.eq(splitters[k] < codes[k])
@@ -132,8 +148,10 @@ class Splitters(Component):
         rows = self._read(m, memory, write, self.number, buckets)
         for k, (code, row) in enumerate(zip(codes, rows, strict=True)):
             first = self._behind(m, row.first, f"first{k}")
-            behind = self._behind(m, (code >> row.shift)[:COUNT_BITS], f"behind{k}")
-            m.d.sync += self.words[k].eq(first + behind)
+            # By eights as the row is read, and the rest of the way before it is added.
+            eights, ones = row.shift[3:], self._behind(m, row.shift[:3], f"shift{k}")
+            part = self._behind(m, code >> (eights << 3), f"part{k}")
+            m.d.sync += self.words[k].eq(first + (part >> ones)[:COUNT_BITS])
 
     def _read(self, m: Module, memory: Any, write: Any, number: Any, paths: list[Any]) -> list[Any]:
         """Read a memory for each lookup; nothing is looked up while it is written.

@@ -10,9 +10,8 @@ from streamjoin_common.contract import DesignParams
 from streamjoin_hw.rtl.index.layouts import (
     bank_of,
     position_layout,
+    row_bits,
     row_of,
-    rows_of,
-    word_bits,
 )
 from streamjoin_hw.rtl.memory import memory_of
 from streamjoin_hw.rtl.streams import Component, View
@@ -32,8 +31,8 @@ class Words(Component):
     -------
     store : In(1), position : In(position_layout(params)), enter : In(body)
         Store a tuple.
-    word : In(word_bits(params))
-        Read this word and the next ones.
+    rows : In(ArrayLayout(row_bits(params), ways))
+        Read these words, one of each bank.
     tuples : Out(ArrayLayout(body, lanes))
         What was read a cycle ago, bank by bank.
     """
@@ -41,7 +40,7 @@ class Words(Component):
     store: Signal
     position: View
     enter: View
-    word: Signal
+    rows: View
     tuples: View
 
     def __init__(self, params: DesignParams, body: data.StructLayout) -> None:
@@ -52,7 +51,7 @@ class Words(Component):
                 "store": In(1),
                 "position": In(position_layout(params)),
                 "enter": In(body),
-                "word": In(word_bits(params)),
+                "rows": In(data.ArrayLayout(row_bits(params), params.ways)),
                 "tuples": Out(data.ArrayLayout(body, params.lanes)),
             }
         )
@@ -62,7 +61,7 @@ class Words(Component):
         m = Module()
         params = self.params
         slots = params.bucket_slots
-        for bank, row in enumerate(rows_of(params, self.word)):
+        for bank in range(params.ways):
             for slot in range(slots):
                 memory: Any = memory_of(
                     params.window_memory, self.body, params.buckets // params.ways
@@ -74,7 +73,7 @@ class Words(Component):
                     write.addr.eq(row_of(params, self.position.word)),
                     write.data.eq(self.enter),
                     write.en.eq(self.store & mine),
-                    read.addr.eq(row),
+                    read.addr.eq(self.rows[bank]),
                     self.tuples[bank * slots + slot].eq(read.data),
                 ]
         return m

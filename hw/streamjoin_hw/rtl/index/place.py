@@ -1,0 +1,287 @@
+"""Where a tuple is stored: the first free slot from its bucket's word on."""
+
+from functools import reduce
+from operator import or_
+from typing import Any
+
+from amaranth.hdl import Array, Assert, Cat, Module, Mux, Signal, Value
+from amaranth.lib import data
+from amaranth.lib.wiring import In, Out
+
+from streamjoin_common.contract import DesignParams
+from streamjoin_hw.rtl.index.layouts import (
+    ROUND_BITS,
+    bank_bits,
+    bank_of,
+    planned_layout,
+    position_layout,
+    row_bits,
+    row_of,
+    rows_of,
+    spread_layout,
+    word_bits,
+)
+from streamjoin_hw.rtl.streams import Component, View, payload_of
+
+
+class Place(Component):
+    """Two stages: the words of a bucket are looked at, and a slot is chosen.
+
+    Where all of these words' slots are used, the second stage goes on with the words behind, two
+    cycles for every ``ways`` of them: first where the bucket's last tuple was displaced to, as
+    what lies behind is the oldest, the slots of a bucket being taken in turn. From the end of the
+    spread on it comes around, and then tries every word.
+
+    Parameters
+    ----------
+    params : DesignParams
+        The design.
+
+    Members
+    -------
+    comes : In(1), i : In(planned_layout(params))
+        A tuple is about to enter the first stage.
+    moves : In(1)
+        All go on by a stage; only if the second one's tuple is stored.
+    restart : In(1)
+        Forget all tuples after this cycle.
+    into : Out(ArrayLayout(row_bits(params), ways))
+        Words to look at, one of each bank, in every cycle.
+    used, entered : In(ArrayLayout(bucket_slots, ways))
+        What is known of those of the cycle before (:class:`Occupancy`).
+    is_there, is_placed : Out(1)
+        A tuple is in the second stage, and its slot is known.
+    position : Out(position_layout(params)), bits : Out(bucket_slots)
+        That slot, and among others what its bit is to be.
+    is_displaced, raises : Out(1)
+        It lies behind its bucket's word, and further than any other of this round.
+    stores : In(1), round : In(ROUND_BITS)
+        It is stored in this cycle, in this round.
+    stretch : Out(1), bucket : Out(word_bits(params)), spread : Out(spread_layout(params))
+        Set a bucket's spread.
+    """
+
+    comes: Signal
+    i: View
+    moves: Signal
+    restart: Signal
+    into: View
+    used: View
+    entered: View
+    is_there: Signal
+    is_placed: Signal
+    position: View
+    bits: Signal
+    is_displaced: Signal
+    raises: Signal
+    stores: Signal
+    round: Signal
+    stretch: Signal
+    bucket: Signal
+    spread: View
+
+    def __init__(self, params: DesignParams) -> None:
+        self.params = params
+        words = data.ArrayLayout(params.bucket_slots, params.ways)
+        super().__init__(
+            {
+                **{name: In(1) for name in ("comes", "moves", "restart", "stores")},
+                "i": In(planned_layout(params)),
+                "into": Out(data.ArrayLayout(row_bits(params), params.ways)),
+                "used": In(words),
+                "entered": In(words),
+                **{name: Out(1) for name in ("is_there", "is_placed", "is_displaced", "raises")},
+                "position": Out(position_layout(params)),
+                "bits": Out(params.bucket_slots),
+                "round": In(ROUND_BITS),
+                "stretch": Out(1),
+                "bucket": Out(word_bits(params)),
+                "spread": Out(spread_layout(params)),
+            }
+        )
+
+    def elaborate(self, _platform: object) -> Module:
+        """Build both stages."""
+        m = Module()
+        params, bits, ways = self.params, word_bits(self.params), self.params.ways
+        planned = planned_layout(params)
+        looked, looked_rows = payload_of(planned), payload_of(self.into.shape())
+        is_looked, is_there, is_placed = Signal(), Signal(), Signal()
+        placed = payload_of(planned)
+        # Behind the bucket's word: the words that were looked at last, and the next ones.
+        offset, following, reach = payload_of(bits), payload_of(bits), payload_of(bits)
+        around, twice = payload_of(1), payload_of(1)
+        next_word: Any = payload_of(bits)
+        asks, again, is_displaced, raises = Signal(), Signal(), Signal(), Signal()
+        position, fresh = payload_of(position_layout(params)), payload_of(params.bucket_slots)
+        distance: Any = payload_of(bits)
+        # What is read is of the tuple that is about to come, or of the words that are tried next.
+        word = Mux(asks, next_word, self.i.at)
+        m.d.comb += [self.into[bank].eq(row) for bank, row in enumerate(rows_of(params, word))]
+        recent, is_recent = payload_of(position_layout(params)), Signal()
+        m.d.sync += [recent.eq(position), is_recent.eq(self.stores)]
+        first = Mux(again, bank_of(params, placed.word), bank_of(params, looked.word))
+        places = [(position, is_placed & ~again), (recent, is_recent)]
+        seen = self._seen(m, looked_rows, places, again)
+        found, which, slot, entered = self._find(m, first, seen)
+        words = Mux(
+            again,
+            self._words(m, asks, next_word, "again"),
+            self._words(m, self.moves, self.i.at, "looked"),
+        )
+        behind = Mux(again, offset, looked.start)
+        # Which of the words would raise the spread, found before one is chosen.
+        at_first = self._raises(m, self.moves, self.i.start, self.i.now, "looked")
+        further = Mux(again, self._raises(m, asks, following, placed.now, "again"), at_first)
+        with m.If(self.moves | again):
+            m.d.sync += [
+                is_placed.eq(found),
+                position.word.eq(words.word_select(which, bits)),
+                position.slot.eq(slot),
+                fresh.eq(~entered),
+                distance.eq(behind | which),
+                is_displaced.eq((which != 0) | (behind != 0)),
+                raises.eq(further.bit_select(which, 1)),
+            ]
+        # A slot that was freed as its word was looked at is found the next time.
+        no_slot, at_last = Signal(), Signal()
+        m.d.comb += at_last.eq(again & ~found & around & (offset | (ways - 1)).all())
+        m.d.sync += no_slot.eq(at_last & twice)
+        with m.If(self.moves):
+            first_end = looked.start | (ways - 1)
+            is_end = (first_end >= looked.now) & (first_end >= looked.before)
+            tried = Mux(
+                looked.start != 0,
+                Mux(is_end, 0, looked.start + ways),
+                Mux(looked.hint != 0, looked.hint, ways),
+            )
+            m.d.sync += [
+                is_looked.eq(self.comes),
+                looked.eq(self.i),
+                *(looked_rows[k].eq(row) for k, row in enumerate(rows_of(params, self.i.at))),
+                is_there.eq(is_looked),
+                is_placed.eq(found & is_looked),
+                placed.eq(looked),
+                offset.eq(looked.start),
+                following.eq(tried),
+                next_word.eq(looked.word + tried),
+                around.eq(Mux(looked.start != 0, is_end, looked.hint == 0)),
+                twice.eq(0),
+                reach.eq(Mux(looked.now > looked.before, looked.now, looked.before)),
+                asks.eq(is_looked & ~found),
+                again.eq(0),
+            ]
+        with m.Elif(asks):
+            m.d.sync += [offset.eq(following), asks.eq(0), again.eq(1)]
+        with m.Elif(again):
+            at_end = ~around & ((offset | (ways - 1)) >= reach)
+            beyond = Mux(at_end, 0, offset + ways)
+            m.d.sync += [
+                following.eq(beyond),
+                next_word.eq(placed.word + beyond),
+                around.eq(around | at_end),
+                twice.eq(twice | at_last),
+                asks.eq(~found),
+                again.eq(0),
+            ]
+        with m.If(self.restart):
+            m.d.sync += [each.eq(0) for each in (is_looked, is_there, is_placed, asks, again)]
+        m.d.comb += [
+            self.is_there.eq(is_there),
+            self.is_placed.eq(is_placed),
+            self.position.eq(position),
+            self.bits.eq(fresh),
+            self.is_displaced.eq(is_displaced),
+            self.raises.eq(raises),
+            Assert(~no_slot, "the index has no slot for a tuple"),
+        ]
+        bucket, spread = payload_of(bits), payload_of(spread_layout(params))
+        m.d.sync += [
+            self.stretch.eq(self.stores & is_displaced & (raises | (offset != 0))),
+            bucket.eq(placed.word),
+            spread.round.eq(self.round),
+            spread.now.eq(Mux(raises, _rounded(distance), placed.now)),
+            spread.before.eq(placed.before),
+            spread.latest.eq(distance),
+        ]
+        m.d.comb += [self.bucket.eq(bucket), self.spread.eq(spread)]
+        return m
+
+    def _words(self, m: Module, when: Signal, first: Value, name: str) -> Any:
+        """Return a word and those after it, one of each bank, kept when they are looked at."""
+        bits, ways = word_bits(self.params), self.params.ways
+        words: Any = payload_of(bits * ways, name=f"{name}_words")
+        with m.If(when):
+            m.d.sync += words.eq(Cat((first + k)[:bits] for k in range(ways)))
+        return words
+
+    def _raises(self, m: Module, when: Signal, offset: Value, now: Value, name: str) -> Signal:
+        """Return which of the words at an offset lie further than those of this round."""
+        raises: Signal = payload_of(self.params.ways, name=f"{name}_raises")
+        with m.If(when):
+            m.d.sync += raises.eq(Cat((offset | k) > now for k in range(self.params.ways)))
+        return raises
+
+    def _seen(
+        self, m: Module, rows: View, places: list[tuple[View, Value]], again: Signal
+    ) -> tuple[list[Any], list[Any]]:
+        """Return the used slots of the words that were looked at, and their bits, by bank.
+
+        What is stored in this cycle or was in the one before, at ``places``, is not among those
+        that are read. Words that were looked at are read once, and kept while their tuple waits.
+        """
+        params = self.params
+        words = self.used.shape()
+        kept_used, kept_bits, is_kept = payload_of(words), payload_of(words), Signal()
+        with m.If(self.moves | self.restart):
+            m.d.sync += is_kept.eq(0)
+        with m.Else():
+            m.d.sync += is_kept.eq(1)
+        is_old, used, bits = is_kept & ~again, [], []
+        for bank in range(params.ways):
+            slots = Signal(params.bucket_slots, name=f"used{bank}")
+            new: list[Any] = []
+            for position, is_new in places:
+                mine = is_new & (bank_of(params, position.word) == bank)
+                mine &= row_of(params, position.word) == rows[bank]
+                new.append(Mux(mine, position.slot, 0))
+            known = Mux(is_old, kept_used[bank], self.used[bank])
+            m.d.comb += slots.eq(reduce(or_, new, known))
+            used.append(slots)
+            bits.append(Mux(is_old, kept_bits[bank], self.entered[bank]))
+            with m.If(~is_kept):
+                m.d.sync += [kept_used[bank].eq(slots), kept_bits[bank].eq(self.entered[bank])]
+        return used, bits
+
+    def _find(
+        self, m: Module, first: Value, seen: tuple[list[Any], list[Any]]
+    ) -> tuple[Signal, Signal, Signal, Signal]:
+        """Choose a slot: is there one, in which of the words, which, and the word's bits.
+
+        ``first`` is the bank of the first word.
+        """
+        params, (used, entered) = self.params, seen
+        found, which = Signal(), Signal(bank_bits(params))
+        slot, bits = Signal(params.bucket_slots), Signal(params.bucket_slots)
+        for number in reversed(range(params.ways)):
+            chosen = (first + number)[: bank_bits(params)]
+            in_word = Array(used)[chosen]
+            with m.If(~in_word.all()):
+                m.d.comb += [
+                    found.eq(1),
+                    which.eq(number),
+                    slot.eq(_first_free(in_word)),
+                    bits.eq(Array(entered)[chosen]),
+                ]
+        return found, which, slot, bits
+
+
+def _rounded(distance: Value) -> Value:
+    """Return a distance or up to a quarter more, so that a spread is seldom raised."""
+    tail = distance >> 2
+    return distance | reduce(or_, (tail >> k for k in range(len(tail))))
+
+
+def _first_free(used: Value) -> Value:
+    """Return a bit for the lowest slot that is free; none if all are used."""
+    return ~used & (used + 1)[: len(used)]

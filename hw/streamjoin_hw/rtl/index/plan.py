@@ -1,0 +1,311 @@
+"""How far an arrival has to read, found before its turn: the spreads of its buckets in a pipeline.
+
+What an arrival reads depends on the spreads of its buckets, which earlier arrivals may raise. So
+spreads are read ahead, in the order of arrival, by a pipeline that never stops; and whenever a
+spread was raised, or a round ended, everything behind that has not been carried out is planned
+anew. A spread is rarely raised: where it is, a tuple lies further from its bucket than any other
+of its round.
+"""
+
+from functools import reduce
+from typing import Any
+
+from amaranth.hdl import Array, Module, Mux, Signal, Value
+from amaranth.lib import data
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out
+
+from streamjoin_common.contract import DesignParams
+from streamjoin_hw.rtl.index.layouts import (
+    ROUND_BITS,
+    bank_bits,
+    bank_of,
+    errand_layout,
+    planned_layout,
+    row_bits,
+    row_of,
+    rows_of,
+    spread_layout,
+    word_bits,
+)
+from streamjoin_hw.rtl.memory import memory_of
+from streamjoin_hw.rtl.streams import Component, View, payload_of, registers_of, signal_of
+
+AHEAD = 8
+"""Errands that are planned and not yet begun: those in the pipeline, and a few to choose from."""
+
+
+class Planner(Component):
+    """The errands that wait for an index, and how far each of them reads.
+
+    Parameters
+    ----------
+    params : DesignParams
+        The design.
+    depth : int
+        Errands for which there is room, a power of two.
+
+    Members
+    -------
+    clear : In(1)
+        Forget all errands.
+    put : In(1), errand : In(errand_layout(params))
+        Add an errand; only if there is room.
+    retired : In(2)
+        So many of the oldest have been carried out: their room is free.
+    restart : In(1)
+        Plan all anew that are not carried out after this cycle.
+    has_first, has_second : Out(1), first, second : Out(planned_layout(params))
+        The oldest errand that has not begun and the one behind it.
+    take_first, take_both : In(1)
+        One begins, or both; only if shown.
+    round : In(ROUND_BITS)
+        The round of the index; ``restart`` in the cycle in which it ends.
+    stretch : In(1), bucket : In(word_bits(params)), spread : In(spread_layout(params))
+        Set a bucket's spread.
+    sweep : In(1), swept : In(row_bits(params))
+        Set the spreads of a row to none.
+    """
+
+    clear: Signal
+    put: Signal
+    errand: View
+    retired: Signal
+    restart: Signal
+    has_first: Signal
+    has_second: Signal
+    first: View
+    second: View
+    take_first: Signal
+    take_both: Signal
+    round: Signal
+    stretch: Signal
+    bucket: Signal
+    spread: View
+    sweep: Signal
+    swept: Signal
+
+    def __init__(self, params: DesignParams, depth: int) -> None:
+        self.params = params
+        self.depth = depth
+        planned, bits = planned_layout(params), word_bits(params)
+        super().__init__(
+            {
+                **{name: In(1) for name in ("clear", "put", "restart", "take_first", "take_both")},
+                "errand": In(errand_layout(params)),
+                "retired": In(2),
+                **{name: Out(1) for name in ("has_first", "has_second")},
+                **{name: Out(planned) for name in ("first", "second")},
+                "round": In(ROUND_BITS),
+                "stretch": In(1),
+                "bucket": In(bits),
+                "spread": In(spread_layout(params)),
+                "sweep": In(1),
+                "swept": In(row_bits(params)),
+            }
+        )
+
+    def elaborate(self, _platform: object) -> Module:
+        """Build the queue, the pipeline behind it and what is shown."""
+        m = Module()
+        restarts = Signal()
+        m.d.comb += restarts.eq(self.restart | self.clear)
+        row = self._fetch(m, restarts)
+        spreads = self._read(m, row["word"])
+        row = self._behind(m, row, restarts, "read")
+        if not self._is_fast:
+            row = self._behind(m, row, restarts, "held")
+            spreads = [self._later(m, spread) for spread in spreads]
+        row, counts = self._count(m, row, spreads, restarts)
+        row, ends = self._end(m, row, counts, restarts)
+        self._show(m, *self._plan(m, row, ends, counts), restarts)
+        return m
+
+    @property
+    def _is_fast(self) -> bool:
+        """Whether spreads lie in memories of LUTs, which block RAM need not be waited for."""
+        return self.params.buckets // self.params.ways <= 128
+
+    def _row_layout(self) -> data.StructLayout:
+        """Layout of words that are planned at a time: ``ways``, or fewer where all is read."""
+        bits = word_bits(self.params)
+        return data.StructLayout(
+            {
+                **dict.fromkeys(("valid", "last", "stores", "looks"), 1),
+                **dict.fromkeys(("home", "word", "offset", "extent"), bits),
+            }
+        )
+
+    def _fetch(self, m: Module, restarts: Signal) -> View:
+        """Keep errands until they are carried out; give ``ways`` buckets of one in a cycle."""
+        params, layout = self.params, errand_layout(self.params)
+        ways, bits = params.ways, word_bits(params)
+        memory: Any = memory_of("lutram", layout, self.depth)
+        m.submodules.errands = memory
+        write, read = memory.write_port(), memory.read_port(domain="comb")
+        end, fetch, begin = (
+            Signal(range(self.depth), name=name) for name in ("end", "fetch", "begin")
+        )
+        ahead, left = Signal(range(AHEAD + 1)), payload_of(bits - bank_bits(params))
+        row: View = registers_of(self._row_layout(), "valid", name="row")
+        loads, ends = Signal(), Signal()
+        m.d.comb += [
+            write.addr.eq(end),
+            write.data.eq(self.errand),
+            write.en.eq(self.put),
+            read.addr.eq(fetch),
+            ends.eq(left == 0),
+            row.last.eq(ends),
+            loads.eq((fetch != end) & (~row.valid | ends) & (ahead != AHEAD)),
+        ]
+        taken = self.take_first | (self.take_both << 1)
+        m.d.sync += [
+            end.eq(end + self.put),
+            begin.eq(begin + self.retired),
+            fetch.eq(fetch + loads),
+            ahead.eq(ahead + loads - taken),
+            row.word.eq(row.word + ways),
+            row.offset.eq(row.offset + ways),
+            left.eq(left - 1),
+        ]
+        with m.If(loads):
+            one = read.data
+            m.d.sync += [
+                row.valid.eq(1),
+                row.stores.eq(one.stores),
+                row.looks.eq(one.looks),
+                row.home.eq(one.word),
+                row.word.eq(one.word),
+                row.offset.eq(0),
+                row.extent.eq(Mux(one.stores, 0, one.extent)),
+                left.eq(Mux(one.stores | ~one.looks, 0, one.extent[bank_bits(params) :])),
+            ]
+        with m.Elif(ends):
+            m.d.sync += row.valid.eq(0)
+        with m.If(restarts):
+            m.d.sync += [row.valid.eq(0), ahead.eq(0), fetch.eq(begin + self.retired)]
+        with m.If(self.clear):
+            m.d.sync += [each.eq(0) for each in (end, fetch, begin)]
+        return row
+
+    def _read(self, m: Module, word: Value) -> list[Any]:
+        """Build the spreads of the banks; return those of a word and the next ones, a cycle on."""
+        params, layout = self.params, spread_layout(self.params)
+        spreads = []
+        for bank, row in enumerate(rows_of(params, word)):
+            depth = params.buckets // params.ways
+            memory: Any = (
+                memory_of("lutram", layout, depth)
+                if self._is_fast
+                else Memory(shape=layout, depth=depth, init=[])
+            )
+            m.submodules[f"spread{bank}"] = memory
+            write, read = memory.write_port(), memory.read_port()
+            mine = self.stretch & (bank_of(params, self.bucket) == bank)
+            m.d.comb += [
+                read.addr.eq(row),
+                write.addr.eq(Mux(self.sweep, self.swept, row_of(params, self.bucket))),
+                write.data.eq(Mux(self.sweep, 0, self.spread.as_value())),
+                write.en.eq(self.sweep | mine),
+            ]
+            spreads.append(read.data)
+        return spreads
+
+    def _count(
+        self, m: Module, row: View, spreads: list[Any], restarts: Signal
+    ) -> tuple[View, list[Any]]:
+        """Say how far the tuples of this round lie, and of the one before: in order of words."""
+        params = self.params
+        layout = data.StructLayout(
+            dict.fromkeys(("now", "before", "hint", "start"), word_bits(params))
+        )
+        by_bank = Array([spread.as_value() for spread in spreads])
+        counts = []
+        for which in range(params.ways):
+            count = payload_of(layout, name=f"count{which}")
+            bank = (bank_of(params, row["home"]) + which)[: bank_bits(params)]
+            spread: Any = signal_of(spread_layout(params), name=f"spread_{which}")
+            is_same = spread.round == self.round
+            is_last = (spread.round + 1)[:ROUND_BITS] == self.round
+            latest = spread.latest & ~(params.ways - 1)
+            hint = Mux(latest > params.ways, latest, 0)
+            m.d.comb += spread.eq(by_bank[bank])
+            m.d.sync += [
+                count.now.eq(Mux(is_same, spread.now, 0)),
+                count.before.eq(Mux(is_same, spread.before, Mux(is_last, spread.now, 0))),
+                count.hint.eq(hint),
+                count.start.eq(Mux(is_same, hint, 0)),
+            ]
+            counts.append(count)
+        return self._behind(m, row, restarts, "counted"), counts
+
+    def _end(
+        self, m: Module, row: View, counts: list[Any], restarts: Signal
+    ) -> tuple[View, list[Any]]:
+        """Say how far behind the first bucket the tuples of each one lie."""
+        bits, ends = word_bits(self.params), []
+        for which, count in enumerate(counts):
+            end: Any = payload_of(bits, name=f"end{which}")
+            bucket = row["offset"] | which
+            reach = Mux(count.now > count.before, count.now, count.before)
+            last = bucket + reach
+            m.d.sync += end.eq(
+                Mux(bucket <= row["extent"], Mux(last[bits], ~0, last[:bits])[:bits], 0)
+            )
+            ends.append(end)
+        at: Any = payload_of(bits, name="at")
+        m.d.sync += at.eq(row["home"] + counts[0].start)
+        counts[:] = [at, self._later(m, counts[0])]
+        return self._behind(m, row, restarts, "ended"), ends
+
+    def _plan(self, m: Module, row: View, ends: list[Any], counts: list[Any]) -> tuple[Value, View]:
+        """Take the furthest of all rows; return whether an errand is planned, and how."""
+        at, first = counts
+        planned: Any = signal_of(planned_layout(self.params))
+        before = payload_of(word_bits(self.params))
+        furthest = Signal(word_bits(self.params))
+        known = Mux(row["offset"] == 0, 0, before)
+        m.d.comb += [
+            furthest.eq(reduce(lambda a, b: Mux(a > b, a, b), [*ends, known])),
+            planned.stores.eq(row["stores"]),
+            planned.looks.eq(row["looks"]),
+            planned.word.eq(row["home"]),
+            planned.rows.eq(furthest[bank_bits(self.params) :]),
+            planned.at.eq(at),
+            *(planned[name].eq(first[name]) for name in ("start", "hint", "now", "before")),
+        ]
+        m.d.sync += before.eq(furthest)
+        return row["valid"] & row["last"], planned
+
+    def _show(self, m: Module, is_planned: Value, planned: View, restarts: Signal) -> None:
+        """Keep what is planned in registers, the oldest first."""
+        is_kept = Signal(AHEAD)
+        entries = [payload_of(planned_layout(self.params), name=f"next{k}") for k in range(AHEAD)]
+        stays = Signal(AHEAD)
+        m.d.comb += [
+            self.has_first.eq(is_kept[0]),
+            self.has_second.eq(is_kept[1]),
+            self.first.eq(entries[0]),
+            self.second.eq(entries[1]),
+            stays.eq(Mux(self.take_both, is_kept[2:], Mux(self.take_first, is_kept[1:], is_kept))),
+        ]
+        for k, entry in enumerate(entries):
+            is_next = ~stays[k] & (stays[k - 1] if k else 1)
+            behind = [entries[min(k + n, AHEAD - 1)].as_value() for n in range(3)]
+            moved = Mux(self.take_both, behind[2], Mux(self.take_first, behind[1], behind[0]))
+            m.d.sync += [
+                entry.eq(Mux(stays[k], moved, planned.as_value())),
+                is_kept[k].eq((stays[k] | (is_next & is_planned)) & ~restarts),
+            ]
+
+    def _behind(self, m: Module, row: View, restarts: Signal, name: str) -> View:
+        """Return a row a cycle later, unless all is planned anew."""
+        later: View = registers_of(self._row_layout(), "valid", name=name)
+        m.d.sync += [later.eq(row), later.valid.eq(row["valid"] & ~restarts)]
+        return later
+
+    @staticmethod
+    def _later(m: Module, value: Any) -> Any:
+        after = payload_of(value.shape(), name="later")
+        m.d.sync += after.eq(value)
+        return after
