@@ -361,4 +361,14 @@ INDEX_MUTATIONS = {
         _LARGE,
         "assert",
     ),
+    "spread-not-renewed": Mutation(
+        Fault(
+            "rtl.index.place",
+            "self.stretch.eq(self.stores & is_displaced)",
+            "self.stretch.eq(self.stores & raises)",
+            "a spread that is not raised counts for the round before alone",
+        ),
+        f"{_HALF}[2-27-16]",
+        "a tuple is missing",
+    ),
 }
