@@ -121,8 +121,8 @@ def planned_layout(params: DesignParams) -> data.StructLayout:
 
     ``rows``, how often ``ways`` words are read after the first time. Of a tuple that is stored:
     ``at``, the first word that is searched for a slot, ``start`` words behind its own; ``hint``,
-    where to go on if that is its own; its bucket's spread ``now`` and ``before``
-    (:func:`spread_layout`).
+    where to go on if that is its own; its bucket's spread ``now``, or three quarters of ``before``
+    if that is more, and ``before`` (:func:`spread_layout`).
     """
     bits = word_bits(params)
     places = dict.fromkeys(("at", "start", "hint", "now", "before"), bits)

@@ -54,7 +54,7 @@ class Place(Component):
     position : Out(position_layout(params)), bits : Out(bucket_slots)
         That slot, and among others what its bit is to be.
     is_displaced, raises : Out(1)
-        It lies behind its bucket's word, and further than any other of this round.
+        It lies behind its bucket's word, and further than the bucket's spread.
     stores : In(1), round : In(ROUND_BITS)
         It is stored in this cycle, in this round.
     stretch : Out(1), bucket : Out(word_bits(params)), spread : Out(spread_layout(params))

@@ -255,7 +255,11 @@ class Planner(Component):
             ends.append(end)
         at: Any = payload_of(bits, name="at")
         m.d.sync += at.eq(row["home"] + counts[0].start)
-        counts[:] = [at, self._later(m, counts[0])]
+        first = self._later(m, counts[0])
+        # Most of what the round before reached is taken over, so that it is not raised again.
+        kept = counts[0].before - (counts[0].before >> 2)
+        m.d.sync += first.now.eq(Mux(counts[0].now > kept, counts[0].now, kept))
+        counts[:] = [at, first]
         return self._behind(m, row, restarts, "ended"), ends
 
     def _plan(self, m: Module, row: View, ends: list[Any], counts: list[Any]) -> tuple[Value, View]:
