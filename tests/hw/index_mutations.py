@@ -5,7 +5,8 @@ from tests.hw.mutation import Mutation
 from streamjoin_hw.formal.faults import Fault
 
 _WORDS = "test_index.py::test_a_word_shows_what_was_stored_and_what_has_expired_before"
-_SEARCH = "test_index_words.py::test_a_code_lies_in_the_word_that_its_bucket_says"
+_SEARCH = "test_index_words.py::test_a_code_lies_in_the_word_that_its_bucket_says[16]"
+_LARGE = "test_index_words.py::test_a_code_lies_in_the_word_that_its_bucket_says[512]"
 _HALF = "test_index.py::test_an_index_shows_every_tuple_of_the_buckets_that_are_asked_for_once"
 _AGES = "test_index.py::test_tuples_expire_in_order_and_rounds_span_all_that_are_held"
 
@@ -328,6 +329,36 @@ INDEX_MUTATIONS = {
             "a tuple that waits is stored by what the words of the one behind it hold",
         ),
         f"{_HALF}[2-27-16]",
+        "assert",
+    ),
+    "word-not-within-its-bucket": Mutation(
+        Fault(
+            "rtl.index.splitters",
+            "self.words[k].eq(first + (part >> ones)[:COUNT_BITS])",
+            "self.words[k].eq(first)",
+            "all codes of a bucket of several words are of its first",
+        ),
+        _SEARCH,
+        "assert",
+    ),
+    "word-of-the-next-code": Mutation(
+        Fault(
+            "rtl.index.splitters",
+            'codes = [self._behind(m, code, "code") for code in codes]\n        self._count_on',
+            "self._count_on",
+            "the code that is one behind is counted on in a bucket",
+        ),
+        _SEARCH,
+        "assert",
+    ),
+    "code-ahead-of-a-slow-memory": Mutation(
+        Fault(
+            "rtl.index.splitters",
+            'codes = [self._behind(m, code, "held_code") for code in codes]',
+            "pass",
+            "the code does not wait for a bucket's row in block RAM",
+        ),
+        _LARGE,
         "assert",
     ),
 }

@@ -25,18 +25,22 @@ from streamjoin_hw.rtl.join import Join
 from streamjoin_hw.sim.testing import Arrival, Workload, reference
 
 
-def test_a_code_lies_in_the_word_that_its_bucket_says() -> None:
+@pytest.mark.parametrize("count", [16, 512])
+def test_a_code_lies_in_the_word_that_its_bucket_says(count: int) -> None:
     """Two codes a cycle, by the splitters of power-up and by others with equal ones among them.
 
-    Then by buckets of many words, of the narrowest and of the widest, and again of one each.
+    Then by buckets of many words, of the narrowest and of the widest, and again of one each. Of
+    512 the last levels are in block RAM.
     """
-    params = design(buckets=16)
+    params = design(buckets=count)
     table = Splitters(params)
     rng = random.Random(SEED)
-    loaded = splitters_of([rng.choice([5, 9, rng.randrange(1 << 32)]) for _ in range(40)], 16, 13)
+    loaded = splitters_of(
+        [rng.choice([5, 9, rng.randrange(1 << 32)]) for _ in range(40)], count, 13
+    )
     plain, others = (
         [Bucket(splitter, i, ONE_WORD) for i, splitter in enumerate([0, *each])]
-        for each in (even_splitters(16), loaded)
+        for each in (even_splitters(count), loaded)
     )
     rows = [
         Bucket(each.splitter, rng.randrange(1 << COUNT_BITS), rng.choice([0, 1, 8, 27, 31, 32]))

@@ -33,13 +33,20 @@ def row_layout() -> data.StructLayout:
 
 
 def search_cycles(params: DesignParams) -> int:
-    """Cycles from a code to its word: a level each, two if it is large, and two to count on."""
-    return word_bits(params) + 2 + sum(is_slow(1 << level) for level in range(word_bits(params)))
+    """Cycles from a code to its word: a level each, and two to count on; one more if slow."""
+    levels = range(word_bits(params) + 1)
+    return word_bits(params) + 2 + sum(is_slow(1 << level) for level in levels)
 
 
-def is_slow(splitters: int) -> bool:
-    """Return whether a level lies in block RAM, which takes half a cycle at 100 MHz to read."""
-    return splitters > 128
+def is_slow(depth: int) -> bool:
+    """Return whether a memory is of block RAM, which takes half a cycle at 100 MHz to read."""
+    return depth > 128
+
+
+def _memory(shape: Any, init: list[Any]) -> Any:
+    """Make a memory of LUTs or block RAM."""
+    style = RAM_STYLES["bram" if is_slow(len(init)) else "lutram"]
+    return Memory(shape=shape, depth=len(init), init=init, attrs={"ram_style": style})
 
 
 class Splitters(Component):
@@ -108,13 +115,7 @@ class Splitters(Component):
                     m.d.sync += top.eq(self.value)
                 splitters = [top] * LOOKUPS
             else:
-                kind = "bram" if is_slow(len(nodes)) else "lutram"
-                memory: Any = Memory(
-                    shape=KEY_BITS,
-                    depth=len(nodes),
-                    init=nodes,
-                    attrs={"ram_style": RAM_STYLES[kind]},
-                )
+                memory = _memory(KEY_BITS, nodes)
                 m.submodules[f"level{level}"] = memory
                 write = memory.write_port()
                 m.d.comb += [write.data.eq(self.value), write.en.eq(is_mine)]
@@ -137,7 +138,7 @@ class Splitters(Component):
     def _count_on(self, m: Module, codes: list[Any], buckets: list[Any]) -> None:
         """Find the words of codes, which are a cycle behind their buckets."""
         plain = [{"first": number, "shift": ONE_WORD} for number in range(self.params.buckets)]
-        memory: Any = Memory(shape=row_layout(), depth=self.params.buckets, init=plain)
+        memory = _memory(row_layout(), plain)
         m.submodules.rows = memory
         write = memory.write_port()
         m.d.comb += [
@@ -146,6 +147,9 @@ class Splitters(Component):
             write.en.eq(self.load),
         ]
         rows = self._read(m, memory, write, self.number, buckets)
+        if is_slow(len(plain)):
+            codes = [self._behind(m, code, "held_code") for code in codes]
+            rows = [self._held(m, row) for row in rows]
         for k, (code, row) in enumerate(zip(codes, rows, strict=True)):
             first = self._behind(m, row.first, f"first{k}")
             # By eights as the row is read, and the rest of the way before it is added.
@@ -167,6 +171,12 @@ class Splitters(Component):
             *(read.addr.eq(path) for read, path in zip(reads[1:], paths[1:], strict=True)),
         ]
         return [read.data for read in reads]
+
+    @staticmethod
+    def _held(m: Module, row: Any) -> Any:
+        later: Any = payload_of(row_layout(), name="held_row")
+        m.d.sync += later.eq(row)
+        return later
 
     @staticmethod
     def _behind(m: Module, value: Any, name: str) -> Any:
