@@ -197,12 +197,12 @@ class Place(Component):
         ]
         bucket, spread = payload_of(bits), payload_of(spread_layout(params))
         m.d.sync += [
-            self.stretch.eq(self.stores & is_displaced & (raises | (offset != 0))),
+            self.stretch.eq(self.stores & is_displaced),
             bucket.eq(placed.word),
             spread.round.eq(self.round),
             spread.now.eq(Mux(raises, _rounded(distance), placed.now)),
             spread.before.eq(placed.before),
-            spread.latest.eq(distance),
+            spread.latest.eq(Mux(offset == 0, placed.hint, distance)),
         ]
         m.d.comb += [self.bucket.eq(bucket), self.spread.eq(spread)]
         return m
