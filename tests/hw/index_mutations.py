@@ -228,7 +228,7 @@ INDEX_MUTATIONS = {
             "spread.before.eq(0)",
             "a tuple that is stored in a new round hides those of the last that lie further",
         ),
-        f"{_HALF}[2-27-16]",
+        f"{_HALF}[2-31-16]",
         "a tuple is missing",
     ),
     "extent-ignored": Mutation(
@@ -288,7 +288,7 @@ INDEX_MUTATIONS = {
             "place.is_placed & ~ages.blocked",
             "a tuple is stored while the search before it waits",
         ),
-        f"{_HALF}[2-27-16]",
+        f"{_HALF}[2-31-16]",
         "assert",
     ),
     "hint-of-the-row-before": Mutation(
@@ -360,5 +360,15 @@ INDEX_MUTATIONS = {
         ),
         _LARGE,
         "assert",
+    ),
+    "spread-not-renewed": Mutation(
+        Fault(
+            "rtl.index.place",
+            "self.stretch.eq(self.stores & is_displaced)",
+            "self.stretch.eq(self.stores & raises)",
+            "a spread that is not raised counts for the round before alone",
+        ),
+        f"{_HALF}[2-27-16]",
+        "a tuple is missing",
     ),
 }
