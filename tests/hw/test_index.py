@@ -206,6 +206,33 @@ def test_an_index_shows_every_tuple_of_the_buckets_that_are_asked_for_once(
     simulate(half, bench)
 
 
+class OneBucket(Errands):
+    """Tuples of a bucket that never has room for all, and searches that end with it."""
+
+    def put(self, ctx: Any, busy: float, hot: int | None) -> None:
+        stores = self.rng.random() < 0.7
+        word = 5 if self.rng.random() < 0.15 else self.rng.randrange(self.params.buckets)
+        errand = {"stores": stores, "looks": 1, "word": word if stores else 4, "extent": 1}
+        puts = len(self.waiting) < 40
+        ctx.set(self.dut.put, puts)
+        ctx.set(self.dut.errand, errand)
+        if puts:
+            self.waiting.append(errand)
+
+
+def test_a_tuple_that_lies_as_far_as_those_of_the_round_before_is_shown() -> None:
+    params = design(31, 4, 16)
+    half = Half(params, r_layout(params), 64)
+    errands = OneBucket(half, random.Random(SEED), 20)
+
+    async def bench(ctx: Any) -> None:
+        await ctx.tick().until(~half.clearing)
+        await errands.run(ctx, 3000)
+        assert errands.stored > 20 * errands.window
+
+    simulate(half, bench)
+
+
 @pytest.mark.parametrize(("window", "length"), [(1, 6), (3, 40), (8, 5), (8, 90), (300, 4000)])
 def test_tuples_expire_in_order_and_rounds_span_all_that_are_held(window: int, length: int) -> None:
     """By count with the tuple that pushes another out; by time in between, soon and not before."""
