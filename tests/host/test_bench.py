@@ -12,6 +12,7 @@ from typing import Any
 from unittest import mock
 
 import pytest
+from tests.host.damaged_runs import KILLED, changed, sibling, timeless, with_another_check
 
 from streamjoin.bench import experiments, points, runner
 from streamjoin.cli import main
@@ -183,37 +184,6 @@ def test_an_interrupted_run_goes_on_where_it_was(
     assert len(records_of(little)["records"]) == 8
 
 
-KILLED = """
-import os, signal, sys
-from streamjoin.bench import runner
-from streamjoin.cli import main
-measure, calls = runner._measure, []
-def killed(*arguments):
-    calls.append(arguments)
-    if len(calls) == 3:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return measure(*arguments)
-runner._measure = killed
-main(sys.argv[1:])
-"""
-
-TIMELESS = {
-    "workloads": ("name", "family", "settings", "kind", "predicate", "window", "how", "n_r", "n_s",
-                  "pairs", "comparisons", "digest", "oracle", "arrival", "speedup", "seed"),
-    "records": ("workload", "engine", "platform", "backend", "status", "checked", "order",
-                "threads", "knobs", "rounds", "pairs", "digest", "structure_bytes", "family",
-                "settings"),
-}  # fmt: skip
-
-
-def timeless(run: Any) -> dict[str, list[list[Any]]]:
-    """What two runs of one experiment share."""
-    return {
-        key: [[each[name] for name in names] for each in run[key]]
-        for key, names in TIMELESS.items()
-    }
-
-
 def test_a_killed_and_resumed_run_is_an_uninterrupted_one_up_to_timings(
     finished: Path, little: Path, data: Path
 ) -> None:
@@ -242,21 +212,6 @@ def test_a_point_that_was_measured_otherwise_is_measured_anew(finished: Path, da
         assert bench(little, data) == 0
     assert measured.call_count == 4
     assert {record["rounds"] for record in records_of(little)["records"]} == {2}
-
-
-def changed(point: Path, change: Callable[[Any], None]) -> None:
-    plain = json.loads(point.read_text())
-    change(plain)
-    point.write_text(json.dumps(plain))
-
-
-def with_another_check(plain: Any) -> None:
-    plain["point"]["experiment"] = "another"
-    plain["check"] = points.check_of(plain)
-
-
-def sibling(point: Path) -> Path:
-    return next(other for other in sorted(point.parent.iterdir()) if other != point)
 
 
 NOT_JSON, CHANGED = "is not JSON: ", "was changed after it was written"

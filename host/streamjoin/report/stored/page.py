@@ -6,13 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from streamjoin.bench import experiments
-from streamjoin.report.claims import Judged, counted
-from streamjoin.report.sentences import CLAIM_MEASURES, claim_figure, claim_published, claim_rule
+from streamjoin.report.claims import Judged, counted, table
 from streamjoin.report.stored import chart
 from streamjoin.report.stored.distil import FOLDER, load_average, read
 from streamjoin.report.units import memory, plural, seconds, spaced
 
-HEADINGS = ("figure", "published", "there", "here", "of", "verdict", "why not")
 NOT_THERE = "No record is stored."
 
 
@@ -79,21 +77,8 @@ def _section(name: str, section: Judged) -> list[str]:
     lines += ["", f"![{run['title']}](charts/{name}.svg)"]
     if not section.claims:
         return [*lines, "", "No figure of a paper is claimed of it."]
-    lines += ["", f"{counted([section])}.", "", f"| {' | '.join(HEADINGS)} |"]
-    lines += ["|" + " --- |" * len(HEADINGS)]
-    for claim in section.claims:
-        rule = claim_rule(claim)
-        cells = (
-            ", ".join(claim["figures"]) or "-",
-            claim["text"],
-            claim_published(claim),
-            claim_figure(claim) + (f" ({rule})" if rule else ""),
-            CLAIM_MEASURES[claim["of"]],
-            f"**{claim['verdict']}**",
-            claim["why"] or "-",
-        )
-        lines.append(f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |")
-    return lines
+    lines += ["", f"{counted([section])}.", ""]
+    return lines + table(section.claims, "why not", lambda claim: str(claim["why"]))
 
 
 def _machine(run: Mapping[str, Any]) -> str:
