@@ -86,11 +86,12 @@ class Errands:
         self.waiting: deque[dict[str, int]] = deque()
         self.shown: list[int] = []
         self.held: deque[tuple[int, int]] = deque()  # bucket, payload
-        self.stored = self.joined = 0
+        self.stored = self.joined = self.full = 0
 
     def put(self, ctx: Any, busy: float, hot: int | None) -> None:
         """Add an errand, or none."""
-        puts = len(self.waiting) < 40 and self.rng.random() < busy
+        self.full += len(self.waiting) == self.dut.depth
+        puts = len(self.waiting) < self.dut.depth and self.rng.random() < busy
         ctx.set(self.dut.put, puts)
         if puts:
             is_hot = hot is not None and self.rng.random() < 0.9
@@ -114,7 +115,7 @@ class Errands:
             if step % 150 == 0:
                 hot, busy = rng.choice([None, self._bucket()]), rng.choice([0.1, 0.9])
             ctx.set(dut.hold, rng.random() < 0.1)
-            ctx.set(dut.wait, rng.random() < 0.1)
+            ctx.set(dut.wait, step % 1000 >= 900 or rng.random() < 0.1)
             ctx.set(dut.enter.payload, self.stored % 1024)
             ctx.set(dut.full, self.stored >= self.window)
             done = [ctx.get(each) for each in (dut.scan, dut.searched, dut.stored)]
@@ -213,8 +214,7 @@ class Plans:
         self.inside: deque[dict[str, int]] = deque()
         # The round, how far in it and in the one before, and where the last one was displaced to.
         self.spreads = dict.fromkeys(range(self.params.buckets), (0, 0, 0, 0))
-        self.begun = self.shown = self.now = 0
-        self.stretches = False
+        self.begun = self.shown = self.stale = self.full = self.now = 0
 
     async def run(self, ctx: Any, cycles: int) -> None:
         """Take none, one or two in a cycle, be done with them later."""
@@ -224,29 +224,45 @@ class Plans:
             ctx.set(dut.swept, row)
             await ctx.tick()
         ctx.set(dut.sweep, 0)
+        turns = False
         for step in range(cycles):
             ctx.set(dut.round, self.now)
-            takes = min(rng.choice([0, 0, 1, 2]), self._look(ctx))
+            raises = turns or rng.random() < 0.02
+            is_slow = step % 600 < 100
+            seen, stale = self._look(ctx)
+            takes = 0 if raises else min(rng.choice([0, 0, 1, 2]), seen, 0 if is_slow else 2)
             ctx.set(dut.take_first, takes == 1)
             ctx.set(dut.take_both, takes == 2)
             self.begun, self.shown = self.begun + takes, self.shown + takes
             done = min(rng.choice([0, 1, 2]), self.begun)
             ctx.set(dut.retired, done)
-            restarts = step % 97 == 96
+            # The last errand before a round ends may have raised a spread, too.
+            turns = step % 97 == 96
+            restarts = turns or (stale and not self.begun)
             ctx.set(dut.restart, restarts)
-            ctx.set(dut.stretch, self.stretches)
-            self.stretches = False
             self._put(ctx)
+            spread = self._spread(ctx, raises)
             await ctx.tick()
+            self.spreads |= spread
             for _ in range(done):
                 self.inside.popleft()
             self.begun = 0 if restarts else self.begun - done
-            if restarts:
-                self._stretch(ctx)
+            if turns:
+                self.now = (self.now + rng.choice([0, 1])) % 8
+            self._touch(spread, restarts)
+
+    def _touch(self, spread: dict[int, Any], restarts: bool) -> None:
+        """Note for which errands a spread has been set since they came, or all began anew."""
+        count = self.params.buckets
+        for errand in self.inside:
+            extent = 0 if errand["stores"] else errand["extent"]
+            hit = any((bucket - errand["word"]) % count <= extent for bucket in spread)
+            errand["hit"] = int(not restarts and (errand["hit"] or hit))
 
     def _put(self, ctx: Any) -> None:
         """Add an errand, or none."""
-        puts = len(self.inside) < 15 and self.rng.random() < 0.8
+        self.full += len(self.inside) == self.dut.depth
+        puts = len(self.inside) < self.dut.depth and self.rng.random() < 0.8
         ctx.set(self.dut.put, puts)
         if puts:
             errand = {
@@ -256,22 +272,24 @@ class Plans:
                 "extent": self.rng.choice([0, 0, 1, 5, self.params.buckets - 1]),
             }
             ctx.set(self.dut.errand, errand)
-            self.inside.append(errand)
+            self.inside.append({**errand, "hit": 0})
 
-    def _stretch(self, ctx: Any) -> None:
-        """Set a bucket's spread in the cycle after all begins anew, perhaps in another round."""
+    def _spread(self, ctx: Any, raises: bool) -> dict[int, Any]:
+        """Set a bucket's spread, or none."""
         rng, dut = self.rng, self.dut
-        self.now = (self.now + rng.choice([0, 1])) % 8
+        ctx.set(dut.stretch, raises)
+        ctx.set(dut.raised, raises)
+        if not raises:
+            return {}
         bucket, furthest = rng.randrange(self.params.buckets), self.params.buckets
         at = rng.choice([self.now, (self.now - 1) % 8, (self.now - 2) % 8])
         now, before, latest = (rng.choice([0, 3, 30, rng.randrange(furthest)]) for _ in range(3))
-        self.spreads[bucket] = (at, now, before, latest)
         ctx.set(dut.bucket, bucket)
         ctx.set(dut.spread, {"round": at, "now": now, "before": before, "latest": latest})
-        self.stretches = True
+        return {bucket: (at, now, before, latest)}
 
-    def _look(self, ctx: Any) -> int:
-        """Check the errands that are shown, and return how many are."""
+    def _look(self, ctx: Any) -> tuple[int, bool]:
+        """Check the errands that are shown; return how many may begin, and if the next is stale."""
         dut = self.dut
         has = [ctx.get(dut.has_first), ctx.get(dut.has_second)]
         assert has != [0, 1]
@@ -280,11 +298,15 @@ class Plans:
             seen = {name: getattr(shown, name) for name in ("stores", "looks", "word")}
             expected = {name: int(errand[name]) for name in seen}
             assert seen == expected, "errands are not shown in order"
+            if shown.stale:
+                assert errand["hit"], "an errand is stale that no spread has changed for"
+                self.stale += 1
+                return number, number == 0
             if errand["stores"]:
                 self._check_start(errand["word"], shown)
             elif errand["looks"]:
                 self._check_rows(errand, shown)
-        return sum(has)
+        return sum(has), False
 
     def _known(self, bucket: int) -> tuple[int, int]:
         """Return how far the tuples of this round lie, and of the one before."""

@@ -202,6 +202,7 @@ def test_an_index_shows_every_tuple_of_the_buckets_that_are_asked_for_once(
         await errands.run(ctx, 3000)
         assert errands.stored > 100
         assert errands.joined > 10
+        assert errands.full
 
     simulate(half, bench)
 

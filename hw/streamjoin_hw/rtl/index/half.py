@@ -12,30 +12,31 @@ Spreads are kept for the round in which tuples are stored and for the round befo
 older is in the window (:class:`~streamjoin_hw.rtl.index.ages.Ages`).
 
 An errand goes through three stages. In the last one, and in no other, a tuple is stored, one
-expires, words are read: so each sees what those before it did. What is planned behind a tuple that
-raises a spread begins anew.
+expires, words are read: so each sees what those before it did. Where a spread is raised, nothing
+happens for a cycle, in which all errands inside that rely on it are marked; one that is marked is
+not carried out, but planned anew with all behind it.
 """
 
-from amaranth.hdl import Module, Mux, ResetInserter, Signal
+from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 
 from streamjoin_common.contract import DesignParams
 from streamjoin_hw.rtl.index.ages import Ages
+from streamjoin_hw.rtl.index.choose import Chooser
 from streamjoin_hw.rtl.index.layouts import (
-    bank_bits,
     errand_layout,
-    planned_layout,
     row_bits,
     rows_of,
     sequence_bits,
+    touches,
     word_bits,
 )
 from streamjoin_hw.rtl.index.occupancy import Occupancy
 from streamjoin_hw.rtl.index.place import Place
 from streamjoin_hw.rtl.index.plan import Planner
 from streamjoin_hw.rtl.index.words import Words
-from streamjoin_hw.rtl.streams import Component, PipeReg, View, registers_of
+from streamjoin_hw.rtl.streams import Component, View, registers_of
 
 
 class Half(Component):
@@ -135,12 +136,14 @@ class Half(Component):
         moves, restarts, searches, stores = Signal(), Signal(), Signal(), Signal()
         ready = self._choose(m, (planner, place), moves, restarts)
         last: View = registers_of(ready.shape(), "search", name="last")
-        waits = last.search & ~searches
+        waits, is_idle, is_stale = last.search & ~searches, Signal(), Signal()
         m.d.comb += [
-            searches.eq(last.search & ~(last.scans & self.hold) & ~self.wait),
-            stores.eq(place.is_placed & ~waits & ~ages.blocked & ~self.wait),
-            moves.eq(~waits & (stores | ~place.is_there)),
-            restarts.eq((stores & place.raises) | ages.turn),
+            is_idle.eq(self.wait | place.raised),
+            is_stale.eq(Mux(last.search, last.stale, place.is_there & place.is_stale)),
+            searches.eq(last.search & ~last.stale & ~(last.scans & self.hold) & ~is_idle),
+            stores.eq(place.is_placed & ~place.is_stale & ~waits & ~ages.blocked & ~is_idle),
+            moves.eq(~waits & (stores | ~place.is_there) & ~place.raised),
+            restarts.eq(is_stale | ages.turn),
             # Not in the middle of a search, which would begin anew.
             ages.turn.eq(ages.over & moves & (~last.search | last.ends)),
             self.scan.eq(searches & last.scans),
@@ -154,6 +157,9 @@ class Half(Component):
             m.d.sync += last.eq(ready)
         with m.Elif(searches):
             m.d.sync += last.search.eq(0)
+        for row in (ready, last):
+            with m.If(place.raised & touches(params, place.bucket, row.home, row.extent)):
+                m.d.sync += row.stale.eq(1)
         with m.If(restarts | self.clear):
             m.d.sync += last.search.eq(0)
         self._store(m, (occupancy, words, ages, place), stores)
@@ -165,6 +171,7 @@ class Half(Component):
             planner.stretch.eq(place.stretch),
             planner.bucket.eq(place.bucket),
             planner.spread.eq(place.spread),
+            planner.raised.eq(place.raised),
             place.moves.eq(moves),
             place.restart.eq(restarts | self.clear),
             place.stores.eq(stores),
@@ -193,54 +200,38 @@ class Half(Component):
     def _choose(
         self, m: Module, parts: tuple[Planner, Place], moves: Signal, restarts: Signal
     ) -> View:
-        """Build the first two stages; return the search of the second.
-
-        In the first a search is split into rows of words, and a tuple may join it.
-        """
+        """Build the first two stages; return the row of words that is in the second."""
         params, (planner, place) = self.params, parts
-        first, second = planner.first, planner.second
-        row = Signal(row_bits(params))
-        is_search, ends, joins, takes = Signal(), Signal(), Signal(), Signal()
-        m.d.comb += [
-            is_search.eq(planner.has_first & ~first.stores),
-            ends.eq(~first.looks | (row == first.rows)),
-            joins.eq(is_search & ends & planner.has_second & second.stores),
-            planner.take_both.eq(takes & joins),
-            planner.take_first.eq(takes & planner.has_first & (first.stores | ends) & ~joins),
-        ]
-        kinds = dict.fromkeys(("search", "scans", "ends"), 1)
-        layout = data.StructLayout(
-            {**kinds, "word": word_bits(params), "stores": 1, "tuple": planned_layout(params)}
-        )
-        chosen = PipeReg(layout)
-        m.submodules.chosen = ResetInserter(restarts | self.clear)(chosen)
+        m.submodules.chooser = chooser = Chooser(params)
+        chosen = chooser.o
+        kinds = dict.fromkeys(("search", "scans", "ends", "stale"), 1)
+        words = dict.fromkeys(("home", "extent"), word_bits(params))
         rows = data.ArrayLayout(row_bits(params), params.ways)
         ready: View = registers_of(
-            data.StructLayout({**kinds, "rows": rows}), "search", name="ready"
+            data.StructLayout({**kinds, **words, "rows": rows}), "search", name="ready"
         )
         m.d.comb += [
-            takes.eq(chosen.i.ready),
-            chosen.i.valid.eq(planner.has_first),
-            chosen.i.p.search.eq(is_search),
-            chosen.i.p.scans.eq(first.looks),
-            chosen.i.p.ends.eq(ends),
-            chosen.i.p.word.eq(first.word + (row << bank_bits(params))),
-            chosen.i.p.stores.eq(joins | first.stores),
-            chosen.i.p.tuple.eq(Mux(joins, second.as_value(), first.as_value())),
-            chosen.o.ready.eq(moves),
-            place.comes.eq(chosen.o.valid & chosen.o.p.stores),
-            place.i.eq(chosen.o.p.tuple),
+            chooser.has_first.eq(planner.has_first),
+            chooser.has_second.eq(planner.has_second),
+            chooser.first.eq(planner.first),
+            chooser.second.eq(planner.second),
+            planner.take_first.eq(chooser.take_first),
+            planner.take_both.eq(chooser.take_both),
+            chooser.clear.eq(restarts | self.clear),
+            chooser.raised.eq(place.raised),
+            chooser.bucket.eq(place.bucket),
+            chooser.moves.eq(moves),
+            place.comes.eq(chooser.is_there & chosen.stores),
+            place.i.eq(chosen.tuple),
         ]
-        with m.If(takes):
-            m.d.sync += row.eq(Mux(is_search & ~ends, row + 1, 0))
         with m.If(moves):
             m.d.sync += [
-                *(ready[name].eq(chosen.o.p[name]) for name in kinds),
-                ready.search.eq(chosen.o.valid & chosen.o.p.search),
-                *(ready.rows[k].eq(e) for k, e in enumerate(rows_of(params, chosen.o.p.word))),
+                *(ready[name].eq(chosen[name]) for name in (*kinds, *words)),
+                ready.search.eq(chooser.is_there & chosen.search),
+                *(ready.rows[k].eq(each) for k, each in enumerate(rows_of(params, chosen.word))),
             ]
         with m.If(restarts | self.clear):
-            m.d.sync += [each.eq(0) for each in (row, ready.search)]
+            m.d.sync += ready.search.eq(0)
         return ready
 
     def _store(

@@ -122,13 +122,31 @@ def planned_layout(params: DesignParams) -> data.StructLayout:
     ``rows``, how often ``ways`` words are read after the first time. Of a tuple that is stored:
     ``at``, the first word that is searched for a slot, ``start`` words behind its own; ``hint``,
     where to go on if that is its own; its bucket's spread ``now``, or three quarters of ``before``
-    if that is more, and ``before`` (:func:`spread_layout`).
+    if that is more, and ``before`` (:func:`spread_layout`). ``extent`` is 0 for one that is stored.
+    ``stale``, a spread that was read for it has been raised since.
     """
     bits = word_bits(params)
-    places = dict.fromkeys(("at", "start", "hint", "now", "before"), bits)
-    return data.StructLayout(
-        {"stores": 1, "looks": 1, "word": bits, "rows": row_bits(params), **places}
-    )
+    offsets = dict.fromkeys(("extent", "at", "start", "hint", "now", "before"), bits)
+    kinds = dict.fromkeys(("stores", "looks", "stale"), 1)
+    return data.StructLayout({**kinds, "word": bits, "rows": row_bits(params), **offsets})
+
+
+def chosen_layout(params: DesignParams) -> data.StructLayout:
+    """Layout of what goes through the last stages: a row of a search, a tuple, or both.
+
+    ``search``, there is a row to be read, which begins with ``word`` and is the last one if it
+    ``ends``; its search begins with ``home``. ``scans``, it is read, or nothing is to be looked at.
+    ``stores``, there is a ``tuple`` behind the search, a :func:`planned_layout`.
+    """
+    bits = word_bits(params)
+    kinds = dict.fromkeys(("search", "scans", "ends", "stale", "stores"), 1)
+    words = dict.fromkeys(("word", "home", "extent"), bits)
+    return data.StructLayout({**kinds, **words, "tuple": planned_layout(params)})
+
+
+def touches(params: DesignParams, bucket: Any, word: Any, extent: Any) -> Any:
+    """Return whether a bucket is a word's, or of the ``extent`` words behind."""
+    return (bucket - word)[: word_bits(params)] <= extent
 
 
 def found_layout(params: DesignParams) -> data.StructLayout:

@@ -53,12 +53,17 @@ class Place(Component):
         A tuple is in the second stage, and its slot is known.
     position : Out(position_layout(params)), bits : Out(bucket_slots)
         That slot, and among others what its bit is to be.
-    is_displaced, raises : Out(1)
-        It lies behind its bucket's word, and further than the bucket's spread.
+    is_displaced : Out(1)
+        It lies behind its bucket's word.
+    is_stale : Out(1)
+        Its bucket's spread has been raised since it was planned: it must not be stored.
     stores : In(1), round : In(ROUND_BITS)
         It is stored in this cycle, in this round.
     stretch : Out(1), bucket : Out(word_bits(params)), spread : Out(spread_layout(params))
         Set a bucket's spread.
+    raised : Out(1)
+        It is more than before; tuples in both stages have been marked after this cycle. They must
+        not move in it.
     """
 
     comes: Signal
@@ -73,12 +78,13 @@ class Place(Component):
     position: View
     bits: Signal
     is_displaced: Signal
-    raises: Signal
+    is_stale: Signal
     stores: Signal
     round: Signal
     stretch: Signal
     bucket: Signal
     spread: View
+    raised: Signal
 
     def __init__(self, params: DesignParams) -> None:
         self.params = params
@@ -90,13 +96,14 @@ class Place(Component):
                 "into": Out(data.ArrayLayout(row_bits(params), params.ways)),
                 "used": In(words),
                 "entered": In(words),
-                **{name: Out(1) for name in ("is_there", "is_placed", "is_displaced", "raises")},
+                **{name: Out(1) for name in ("is_there", "is_placed", "is_displaced", "is_stale")},
                 "position": Out(position_layout(params)),
                 "bits": Out(params.bucket_slots),
                 "round": In(ROUND_BITS),
                 "stretch": Out(1),
                 "bucket": Out(word_bits(params)),
                 "spread": Out(spread_layout(params)),
+                "raised": Out(1),
             }
         )
 
@@ -192,7 +199,7 @@ class Place(Component):
             self.position.eq(position),
             self.bits.eq(fresh),
             self.is_displaced.eq(is_displaced),
-            self.raises.eq(raises),
+            self.is_stale.eq(placed.stale),
             Assert(~no_slot, "the index has no slot for a tuple"),
         ]
         bucket, spread = payload_of(bits), payload_of(spread_layout(params))
@@ -204,7 +211,11 @@ class Place(Component):
             spread.before.eq(placed.before),
             spread.latest.eq(Mux(offset == 0, placed.hint, distance)),
         ]
+        m.d.sync += self.raised.eq(self.stores & raises)
         m.d.comb += [self.bucket.eq(bucket), self.spread.eq(spread)]
+        for each in (looked, placed):
+            with m.If(self.raised & (each.word == bucket)):
+                m.d.sync += each.stale.eq(1)
         return m
 
     def _words(self, m: Module, when: Signal, first: Value, name: str) -> Any:

@@ -2,9 +2,8 @@
 
 What an arrival reads depends on the spreads of its buckets, which earlier arrivals may raise. So
 spreads are read ahead, in the order of arrival, by a pipeline that never stops; and whenever a
-spread was raised, or a round ended, everything behind that has not been carried out is planned
-anew. A spread is rarely raised: where it is, a tuple lies further from its bucket than any other
-of its round.
+spread is raised, the errands behind that have read it are marked as stale. Where one of these would
+be the next to be carried out, and where a round ends, all errands are planned anew.
 """
 
 from functools import reduce
@@ -26,6 +25,7 @@ from streamjoin_hw.rtl.index.layouts import (
     row_of,
     rows_of,
     spread_layout,
+    touches,
     word_bits,
 )
 from streamjoin_hw.rtl.memory import memory_of
@@ -58,11 +58,13 @@ class Planner(Component):
     has_first, has_second : Out(1), first, second : Out(planned_layout(params))
         The oldest errand that has not begun and the one behind it.
     take_first, take_both : In(1)
-        One begins, or both; only if shown.
+        One begins, or both; only if shown, and not while ``raised``.
     round : In(ROUND_BITS)
         The round of the index; ``restart`` in the cycle in which it ends.
     stretch : In(1), bucket : In(word_bits(params)), spread : In(spread_layout(params))
         Set a bucket's spread.
+    raised : In(1)
+        It is more than before: mark the errands for which it has been read.
     sweep : In(1), swept : In(row_bits(params))
         Set the spreads of a row to none.
     """
@@ -82,6 +84,7 @@ class Planner(Component):
     stretch: Signal
     bucket: Signal
     spread: View
+    raised: Signal
     sweep: Signal
     swept: Signal
 
@@ -100,6 +103,7 @@ class Planner(Component):
                 "stretch": In(1),
                 "bucket": In(bits),
                 "spread": In(spread_layout(params)),
+                "raised": In(1),
                 "sweep": In(1),
                 "swept": In(row_bits(params)),
             }
@@ -131,7 +135,7 @@ class Planner(Component):
         bits = word_bits(self.params)
         return data.StructLayout(
             {
-                **dict.fromkeys(("valid", "last", "stores", "looks"), 1),
+                **dict.fromkeys(("valid", "last", "stores", "looks", "stale"), 1),
                 **dict.fromkeys(("home", "word", "offset", "extent"), bits),
             }
         )
@@ -143,8 +147,9 @@ class Planner(Component):
         memory: Any = memory_of("lutram", layout, self.depth)
         m.submodules.errands = memory
         write, read = memory.write_port(), memory.read_port(domain="comb")
+        # A bit more than an address: a full memory is not an empty one.
         end, fetch, begin = (
-            Signal(range(self.depth), name=name) for name in ("end", "fetch", "begin")
+            Signal(range(2 * self.depth), name=name) for name in ("end", "fetch", "begin")
         )
         ahead, left = Signal(range(AHEAD + 1)), payload_of(bits - bank_bits(params))
         row: View = registers_of(self._row_layout(), "valid", name="row")
@@ -166,6 +171,7 @@ class Planner(Component):
             ahead.eq(ahead + loads - taken),
             row.word.eq(row.word + ways),
             row.offset.eq(row.offset + ways),
+            row.stale.eq(self._is_stale(row)),
             left.eq(left - 1),
         ]
         with m.If(loads):
@@ -177,6 +183,7 @@ class Planner(Component):
                 row.home.eq(one.word),
                 row.word.eq(one.word),
                 row.offset.eq(0),
+                row.stale.eq(0),
                 row.extent.eq(Mux(one.stores, 0, one.extent)),
                 left.eq(Mux(one.stores | ~one.looks, 0, one.extent[bank_bits(params) :])),
             ]
@@ -273,7 +280,9 @@ class Planner(Component):
             furthest.eq(reduce(lambda a, b: Mux(a > b, a, b), [*ends, known])),
             planned.stores.eq(row["stores"]),
             planned.looks.eq(row["looks"]),
+            planned.stale.eq(self._is_stale(row)),
             planned.word.eq(row["home"]),
+            planned.extent.eq(row["extent"]),
             planned.rows.eq(furthest[bank_bits(self.params) :]),
             planned.at.eq(at),
             *(planned[name].eq(first[name]) for name in ("start", "hint", "now", "before")),
@@ -301,12 +310,26 @@ class Planner(Component):
                 entry.eq(Mux(stays[k], moved, planned.as_value())),
                 is_kept[k].eq((stays[k] | (is_next & is_planned)) & ~restarts),
             ]
+            # None is taken in this cycle.
+            is_hit = touches(self.params, self.bucket, entry.word, entry.extent)
+            with m.If(self.raised & is_kept[k] & is_hit):
+                m.d.sync += entry.stale.eq(1)
 
     def _behind(self, m: Module, row: View, restarts: Signal, name: str) -> View:
         """Return a row a cycle later, unless all is planned anew."""
         later: View = registers_of(self._row_layout(), "valid", name=name)
-        m.d.sync += [later.eq(row), later.valid.eq(row["valid"] & ~restarts)]
+        m.d.sync += [
+            later.eq(row),
+            later.valid.eq(row["valid"] & ~restarts),
+            later.stale.eq(self._is_stale(row)),
+        ]
         return later
+
+    def _is_stale(self, row: View) -> Value:
+        """Return whether a spread has been raised that was read for a row, or is in this cycle."""
+        is_hit = touches(self.params, self.bucket, row["home"], row["extent"])
+        stale: Value = row["stale"] | (self.raised & is_hit)
+        return stale
 
     @staticmethod
     def _later(m: Module, value: Any) -> Any:

@@ -66,7 +66,7 @@ class Side(Component):
     busy : Out(1)
         Something is inside, other than arrivals.
     reads, displaced : Out(1), held : Out(sequence_bits(params))
-        Pulses, and tuples in the window.
+        Pulses, a cycle late, and tuples in the window.
     evicted : Out(1), if there are timestamps
         Pulse: two cycles ago a tuple left by count before its time.
     """
@@ -159,10 +159,10 @@ class Side(Component):
             self.found.eq(comparers.found),
             self.hold.eq(comparers.hold),
             self.busy.eq(half.scan | comparers.busy),
-            self.reads.eq(half.scan),
-            self.displaced.eq(half.displaced),
             self.held.eq(half.held),
         ]
+        # They go far, to be counted.
+        m.d.sync += [self.reads.eq(half.scan), self.displaced.eq(half.displaced)]
         if params.timestamp_bits:
             m.d.comb += self.evicted.eq(half.evicted)
         # What an arrival found is shown so many cycles after its last words were read.
