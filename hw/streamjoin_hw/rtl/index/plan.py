@@ -18,12 +18,9 @@ from streamjoin_common.contract import DesignParams
 from streamjoin_hw.rtl.index.layouts import (
     ROUND_BITS,
     bank_bits,
-    bank_of,
     errand_layout,
     planned_layout,
     row_bits,
-    row_of,
-    rows_of,
     spread_layout,
     touches,
     word_bits,
@@ -31,7 +28,7 @@ from streamjoin_hw.rtl.index.layouts import (
 from streamjoin_hw.rtl.memory import memory_of
 from streamjoin_hw.rtl.streams import Component, View, payload_of, registers_of, signal_of
 
-AHEAD = 8
+AHEAD = 10
 """Errands that are planned and not yet begun: those in the pipeline, and a few to choose from."""
 
 
@@ -91,6 +88,8 @@ class Planner(Component):
     def __init__(self, params: DesignParams, depth: int) -> None:
         self.params = params
         self.depth = depth
+        # An errand of more buckets than these takes more than a cycle.
+        self.banks = 2 * params.ways
         planned, bits = planned_layout(params), word_bits(params)
         super().__init__(
             {
@@ -122,16 +121,23 @@ class Planner(Component):
             spreads = [self._later(m, spread) for spread in spreads]
         row, counts = self._count(m, row, spreads, restarts)
         row, ends = self._end(m, row, counts, restarts)
+        row, ends = self._join(m, row, ends, restarts)
+        counts[:] = [self._later(m, count) for count in counts]
         self._show(m, *self._plan(m, row, ends, counts), restarts)
         return m
 
     @property
     def _is_fast(self) -> bool:
         """Whether spreads lie in memories of LUTs, which block RAM need not be waited for."""
-        return self.params.buckets // self.params.ways <= 128
+        return self.params.buckets // self.banks <= 128
+
+    @property
+    def _bank_bits(self) -> int:
+        """Lowest bits of a bucket's number, which say in which bank its spread is."""
+        return self.banks.bit_length() - 1
 
     def _row_layout(self) -> data.StructLayout:
-        """Layout of words that are planned at a time: ``ways``, or fewer where all is read."""
+        """Layout of buckets that are planned at a time: one of each bank, or fewer."""
         bits = word_bits(self.params)
         return data.StructLayout(
             {
@@ -141,9 +147,9 @@ class Planner(Component):
         )
 
     def _fetch(self, m: Module, restarts: Signal) -> View:
-        """Keep errands until they are carried out; give ``ways`` buckets of one in a cycle."""
+        """Keep errands until they are carried out; give a row of buckets of one in a cycle."""
         params, layout = self.params, errand_layout(self.params)
-        ways, bits = params.ways, word_bits(params)
+        bits = word_bits(params)
         memory: Any = memory_of("lutram", layout, self.depth)
         m.submodules.errands = memory
         write, read = memory.write_port(), memory.read_port(domain="comb")
@@ -151,7 +157,7 @@ class Planner(Component):
         end, fetch, begin = (
             Signal(range(2 * self.depth), name=name) for name in ("end", "fetch", "begin")
         )
-        ahead, left = Signal(range(AHEAD + 1)), payload_of(bits - bank_bits(params))
+        ahead, left = Signal(range(AHEAD + 1)), payload_of(bits - self._bank_bits)
         row: View = registers_of(self._row_layout(), "valid", name="row")
         loads, ends = Signal(), Signal()
         m.d.comb += [
@@ -169,8 +175,8 @@ class Planner(Component):
             begin.eq(begin + self.retired),
             fetch.eq(fetch + loads),
             ahead.eq(ahead + loads - taken),
-            row.word.eq(row.word + ways),
-            row.offset.eq(row.offset + ways),
+            row.word.eq(row.word + self.banks),
+            row.offset.eq(row.offset + self.banks),
             row.stale.eq(self._is_stale(row)),
             left.eq(left - 1),
         ]
@@ -185,7 +191,7 @@ class Planner(Component):
                 row.offset.eq(0),
                 row.stale.eq(0),
                 row.extent.eq(Mux(one.stores, 0, one.extent)),
-                left.eq(Mux(one.stores | ~one.looks, 0, one.extent[bank_bits(params) :])),
+                left.eq(Mux(one.stores | ~one.looks, 0, one.extent[self._bank_bits :])),
             ]
         with m.Elif(ends):
             m.d.sync += row.valid.eq(0)
@@ -199,8 +205,10 @@ class Planner(Component):
         """Build the spreads of the banks; return those of a word and the next ones, a cycle on."""
         params, layout = self.params, spread_layout(self.params)
         spreads = []
-        for bank, row in enumerate(rows_of(params, word)):
-            depth = params.buckets // params.ways
+        depth, low = params.buckets // self.banks, self._bank_bits
+        for bank in range(self.banks):
+            # The first of this bank that is not in front of the word.
+            row = (word + (self.banks - 1 - bank))[low : word_bits(params)]
             memory: Any = (
                 memory_of("lutram", layout, depth)
                 if self._is_fast
@@ -208,10 +216,10 @@ class Planner(Component):
             )
             m.submodules[f"spread{bank}"] = memory
             write, read = memory.write_port(), memory.read_port()
-            mine = self.stretch & (bank_of(params, self.bucket) == bank)
+            mine = self.stretch & (self.bucket[:low] == bank)
             m.d.comb += [
                 read.addr.eq(row),
-                write.addr.eq(Mux(self.sweep, self.swept, row_of(params, self.bucket))),
+                write.addr.eq(Mux(self.sweep, self.swept, self.bucket[low:])),
                 write.data.eq(Mux(self.sweep, 0, self.spread.as_value())),
                 write.en.eq(self.sweep | mine),
             ]
@@ -228,9 +236,9 @@ class Planner(Component):
         )
         by_bank = Array([spread.as_value() for spread in spreads])
         counts = []
-        for which in range(params.ways):
+        for which in range(self.banks):
             count = payload_of(layout, name=f"count{which}")
-            bank = (bank_of(params, row["home"]) + which)[: bank_bits(params)]
+            bank = (row["home"][: self._bank_bits] + which)[: self._bank_bits]
             spread: Any = signal_of(spread_layout(params), name=f"spread_{which}")
             is_same = spread.round == self.round
             is_last = (spread.round + 1)[:ROUND_BITS] == self.round
@@ -268,6 +276,16 @@ class Planner(Component):
         m.d.sync += first.now.eq(Mux(counts[0].now > kept, counts[0].now, kept))
         counts[:] = [at, first]
         return self._behind(m, row, restarts, "ended"), ends
+
+    def _join(
+        self, m: Module, row: View, ends: list[Any], restarts: Signal
+    ) -> tuple[View, list[Any]]:
+        """Keep the furthest two of the ends at most."""
+        while len(ends) > 2:
+            ends = [Mux(a > b, a, b) for a, b in zip(ends[::2], ends[1::2], strict=True)]
+        tops = [payload_of(word_bits(self.params), name=f"top{k}") for k in range(len(ends))]
+        m.d.sync += [top.eq(end) for top, end in zip(tops, ends, strict=True)]
+        return self._behind(m, row, restarts, "joined"), tops
 
     def _plan(self, m: Module, row: View, ends: list[Any], counts: list[Any]) -> tuple[Value, View]:
         """Take the furthest of all rows; return whether an errand is planned, and how."""
