@@ -234,7 +234,7 @@ INDEX_MUTATIONS = {
     "extent-ignored": Mutation(
         Fault(
             "rtl.index.plan",
-            "one.extent[bank_bits(params) :]",
+            "one.extent[self._bank_bits :]",
             "0",
             "only the first buckets of an interval are read",
         ),
@@ -247,16 +247,6 @@ INDEX_MUTATIONS = {
             "Mux(last[bits], ~0, last[:bits])[:bits]",
             "last[:bits]",
             "a spread that reaches around all words is taken for a short one",
-        ),
-        f"{_HALF}[2-27-16]",
-        "a tuple is missing",
-    ),
-    "raised-and-not-planned-anew": Mutation(
-        Fault(
-            "rtl.index.half",
-            "restarts.eq((stores & place.raises) | ages.turn)",
-            "restarts.eq(ages.turn)",
-            "who was planned before a spread was raised reads no further",
         ),
         f"{_HALF}[2-27-16]",
         "a tuple is missing",
@@ -284,8 +274,8 @@ INDEX_MUTATIONS = {
     "stored-ahead-of-its-search": Mutation(
         Fault(
             "rtl.index.half",
-            "place.is_placed & ~waits & ~ages.blocked",
-            "place.is_placed & ~ages.blocked",
+            "~place.is_stale & ~waits & ~ages.blocked",
+            "~place.is_stale & ~ages.blocked",
             "a tuple is stored while the search before it waits",
         ),
         f"{_HALF}[2-31-16]",
@@ -304,8 +294,8 @@ INDEX_MUTATIONS = {
     "read-on-while-held": Mutation(
         Fault(
             "rtl.index.half",
-            "last.search & ~(last.scans & self.hold) & ~self.wait",
-            "last.search & ~self.wait",
+            "~(last.scans & self.hold) & ~is_idle",
+            "~is_idle",
             "words are read while the result FIFO is full",
         ),
         "test_index.py::test_one_key_everywhere_overflows_nothing",

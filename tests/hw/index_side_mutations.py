@@ -94,9 +94,9 @@ INDEX_SIDE_MUTATIONS = {
     ),
     "joins-in-every-cycle": Mutation(
         Fault(
-            "rtl.index.half",
-            "joins.eq(is_search & ends & planner.has_second & second.stores)",
-            "joins.eq(is_search & planner.has_second & second.stores)",
+            "rtl.index.choose",
+            "joins.eq(is_search & ends & self.has_second & second.stores)",
+            "joins.eq(is_search & self.has_second & second.stores)",
             "a tuple that follows a long search is stored in each of its cycles",
         ),
         f"{_HALF}[2-27-16]",
@@ -104,9 +104,9 @@ INDEX_SIDE_MUTATIONS = {
     ),
     "search-stored": Mutation(
         Fault(
-            "rtl.index.half",
-            "joins.eq(is_search & ends & planner.has_second & second.stores)",
-            "joins.eq(is_search & ends & planner.has_second)",
+            "rtl.index.choose",
+            "joins.eq(is_search & ends & self.has_second & second.stores)",
+            "joins.eq(is_search & ends & self.has_second)",
             "a search that follows a search is stored",
         ),
         f"{_HALF}[2-27-16]",

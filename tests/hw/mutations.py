@@ -12,6 +12,7 @@ import pytest
 from tests.hw.array_mutations import ARRAY_MUTATIONS
 from tests.hw.hash_mutations import HASH_MUTATIONS
 from tests.hw.index_mutations import INDEX_MUTATIONS
+from tests.hw.index_plan_mutations import INDEX_PLAN_MUTATIONS
 from tests.hw.index_side_mutations import INDEX_SIDE_MUTATIONS
 from tests.hw.kind_mutations import KIND_MUTATIONS
 from tests.hw.part_mutations import PART_MUTATIONS
@@ -25,6 +26,7 @@ TABLES = (
     ARRAY_MUTATIONS,
     HASH_MUTATIONS,
     INDEX_MUTATIONS,
+    INDEX_PLAN_MUTATIONS,
     INDEX_SIDE_MUTATIONS,
     KIND_MUTATIONS,
     PART_MUTATIONS,
