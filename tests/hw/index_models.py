@@ -227,7 +227,7 @@ class Plans:
         turns = False
         for step in range(cycles):
             ctx.set(dut.round, self.now)
-            raises = turns or rng.random() < 0.02
+            raises = turns or rng.random() < 0.07
             is_slow = step % 600 < 100
             seen, stale = self._look(ctx)
             takes = 0 if raises else min(rng.choice([0, 0, 1, 2]), seen, 0 if is_slow else 2)
@@ -269,7 +269,9 @@ class Plans:
                 "stores": self.rng.random() < 0.4,
                 "looks": self.rng.random() < 0.8,
                 "word": self.rng.randrange(self.params.buckets),
-                "extent": self.rng.choice([0, 0, 1, 5, self.params.buckets - 1]),
+                "extent": self.rng.choice(
+                    [0, 0, 1, 5, 14, self.rng.randrange(self.params.buckets)]
+                ),
             }
             ctx.set(self.dut.errand, errand)
             self.inside.append({**errand, "hit": 0})
@@ -281,9 +283,13 @@ class Plans:
         ctx.set(dut.raised, raises)
         if not raises:
             return {}
-        bucket, furthest = rng.randrange(self.params.buckets), self.params.buckets
+        furthest = self.params.buckets
+        # Often a bucket of an errand that has not begun.
+        waiting = list(self.inside)[self.begun :] or [{"word": 0, "extent": 0}]
+        near = rng.choice(waiting)
+        bucket = (near["word"] + rng.randint(0, near["extent"] // 2)) % furthest
         at = rng.choice([self.now, (self.now - 1) % 8, (self.now - 2) % 8])
-        now, before, latest = (rng.choice([0, 3, 30, rng.randrange(furthest)]) for _ in range(3))
+        now, before, latest = (rng.choice([0, 3, 20, rng.randrange(furthest)]) for _ in range(3))
         ctx.set(dut.bucket, bucket)
         ctx.set(dut.spread, {"round": at, "now": now, "before": before, "latest": latest})
         return {bucket: (at, now, before, latest)}

@@ -254,8 +254,8 @@ INDEX_MUTATIONS = {
     "round-in-the-middle-of-a-search": Mutation(
         Fault(
             "rtl.index.half",
-            "ages.turn.eq(ages.over & moves & (~last.search | last.ends))",
-            "ages.turn.eq(ages.over & moves)",
+            "ages.turn.eq(is_over & ~has_begun)",
+            "ages.turn.eq(is_over)",
             "a search that has begun is planned anew",
         ),
         f"{_HALF}[2-31-16]",

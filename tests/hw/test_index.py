@@ -234,6 +234,42 @@ def test_a_tuple_that_lies_as_far_as_those_of_the_round_before_is_shown() -> Non
     simulate(half, bench)
 
 
+class Bursts(Errands):
+    """Tuples of one bucket after the other, which lie ever further, and searches that want them."""
+
+    hot, share = 0, 0.6
+
+    def put(self, ctx: Any, busy: float, hot: int | None) -> None:
+        puts = len(self.waiting) < self.dut.depth and self.rng.random() < 0.97
+        ctx.set(self.dut.put, puts)
+        if puts:
+            if self.rng.random() < 0.04:
+                self.hot = self._bucket()
+            stores, extent = self.rng.random() < 0.5, self.rng.randint(0, 2)
+            word = self.hot if self.rng.random() < self.share else self._bucket()
+            word = word if stores else (word - extent) % self.params.buckets
+            errand = {"stores": stores, "looks": 1, "word": word, "extent": extent}
+            ctx.set(self.dut.errand, errand)
+            self.waiting.append(errand)
+
+
+@pytest.mark.parametrize(("ways", "window"), [(2, 60), (4, 60), (2, 3)])
+def test_a_search_behind_the_tuple_that_raised_a_spread_reads_as_far(
+    ways: int, window: int
+) -> None:
+    params = design(127, ways, 128, ways=ways)
+    half = Half(params, r_layout(params), 16)
+    errands = Bursts(half, random.Random(2 * window), window)
+    errands.share = 0.8 if window == 3 else 0.6
+
+    async def bench(ctx: Any) -> None:
+        await ctx.tick().until(~half.clearing)
+        await errands.run(ctx, 6000)
+        assert errands.stored > 5 * errands.window
+
+    simulate(half, bench)
+
+
 @pytest.mark.parametrize(("window", "length"), [(1, 6), (3, 40), (8, 5), (8, 90), (300, 4000)])
 def test_tuples_expire_in_order_and_rounds_span_all_that_are_held(window: int, length: int) -> None:
     """By count with the tuple that pushes another out; by time in between, soon and not before."""

@@ -137,15 +137,17 @@ class Half(Component):
         ready = self._choose(m, (planner, place), moves, restarts)
         last: View = registers_of(ready.shape(), "search", name="last")
         waits, is_idle, is_stale = last.search & ~searches, Signal(), Signal()
+        is_over, has_begun = Signal(), Signal()
         m.d.comb += [
-            is_idle.eq(self.wait | place.raised),
+            # A round ends in a cycle of its own, not in the middle of a search, which would begin
+            # anew.
+            ages.turn.eq(is_over & ~has_begun),
+            is_idle.eq(self.wait | place.raised | ages.turn),
             is_stale.eq(Mux(last.search, last.stale, place.is_there & place.is_stale)),
             searches.eq(last.search & ~last.stale & ~(last.scans & self.hold) & ~is_idle),
             stores.eq(place.is_placed & ~place.is_stale & ~waits & ~ages.blocked & ~is_idle),
             moves.eq(~waits & (stores | ~place.is_there) & ~place.raised),
             restarts.eq(is_stale | ages.turn),
-            # Not in the middle of a search, which would begin anew.
-            ages.turn.eq(ages.over & moves & (~last.search | last.ends)),
             self.scan.eq(searches & last.scans),
             self.searched.eq(searches & last.ends),
             self.stored.eq(stores),
@@ -153,6 +155,9 @@ class Half(Component):
             planner.retired.eq(self.searched + self.stored),
             planner.restart.eq(restarts),
         ]
+        m.d.sync += is_over.eq(ages.over & ~ages.turn)
+        with m.If(searches):
+            m.d.sync += has_begun.eq(~last.ends)
         with m.If(moves):
             m.d.sync += last.eq(ready)
         with m.Elif(searches):
@@ -162,6 +167,8 @@ class Half(Component):
                 m.d.sync += row.stale.eq(1)
         with m.If(restarts | self.clear):
             m.d.sync += last.search.eq(0)
+        with m.If(self.clear):
+            m.d.sync += [is_over.eq(0), has_begun.eq(0)]
         self._store(m, (occupancy, words, ages, place), stores)
         m.d.comb += [
             planner.clear.eq(self.clear),
