@@ -104,8 +104,8 @@ def test_latencies_are_those_of_replays_at_shares_of_the_rate_that_was_found(
     latencies = [each.latency_us["p95"] for each in loaded]
     assert latencies == pytest.approx([1e6 / (90_000 - rate) for rate in rates])
     assert {each.latency_from for each in loaded} == {"arrival"}
+    wrong = partial(join.verify, expected=Expected(Pairs.of([(0, 0)]), "oracle"))
     with pytest.raises(MismatchError):
-        wrong = partial(join.verify, expected=Expected(Pairs.of([(0, 0)]), "oracle"))
         sustained.under_loads(join, found, sustained.LOADS, wrong)
     nothing = replace(found, attempts=())
     assert sustained.under_loads(join, nothing, sustained.LOADS, check) is nothing

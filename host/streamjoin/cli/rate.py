@@ -52,8 +52,8 @@ class RateVerb:
         parser.add_argument(
             "--loads",
             action="store_true",
-            help="also replay at 10, 50 and 90 %% of each engine's rate: latencies from the arrival "
-            "of the later tuple, of CPU engines and designs alike",
+            help="also replay at 10, 50 and 90 %% of each engine's rate: latencies from the "
+            "arrival of the later tuple, of CPU engines and designs alike",
         )
         options.add_max_pairs(parser)
         parser.add_argument("--json", action="store_true", help="print JSON")
