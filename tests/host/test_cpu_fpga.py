@@ -159,10 +159,10 @@ def test_the_answer_says_where_each_side_is_better() -> None:
     assert (
         "Equality: the array wins at windows of 256 tuples, 1.2 times: from 40 M tuples/s" in said
     )
-    assert "up to 50 M/s through the port" in said
+    assert "up to 50 M/s on a board through its port" in said
     assert "At windows of 1,024 the core sustains 1.2 times the array's rate." in said
     assert "p99 has to be below the core's 1 ms, down to 41 us with the transfer, and 1 us" in said
-    assert "Windows of 65,536 fit no design here, and the core wins with 20 M/s." in said
+    assert "holds windows of 65,536: there the core wins, with 20 M/s." in said
     slow = record("board, index", 256, 100e6, 2_000, is_fpga=True)
     assert "(not at windows of 256)" in answer([records[0], slow])
     assert "the core wins" in answer([records[-1]])
@@ -238,7 +238,7 @@ def test_the_verb_goes_on_where_it_was_interrupted(
     assert len(measured) == len(set(measured)) == 1 + 2 * 3 + 1  # TINY holds 8, for equality
     out = capsys.readouterr()
     assert "3 of 8 points are in" in out.err
-    assert "Windows of 64 fit no design here" in " ".join(out.out.split())
+    assert "holds windows of 64: there the core wins" in " ".join(out.out.split())
     html = (tmp_path / "report.html").read_text()
     assert "When does the FPGA win?" in html
     assert html.count("<svg") == 2 * 2 * len(QUERIES)
