@@ -207,6 +207,9 @@ def test_a_stored_record_makes_the_page_without_running(tmp_path: Path) -> None:
     assert (
         "a Xeon, one thread of 2 processors; load 1.5; revision abc, 2026-01-02; 2 points" in text
     )
+    assert "others used" not in text
+    points[0]["measured"] = points[1]["measured"] = {**points[0]["measured"], "load_average": 3.0}
+    assert "load 3.0: others used it too" in crossover.page({"cpu-fpga-quick": run})
     assert text.count("| board, index |") == 1
     assert pages["results/charts/cpu-fpga-quick.svg"]().startswith("<svg")
     with pytest.raises(InputError, match="has no records"):

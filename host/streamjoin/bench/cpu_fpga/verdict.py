@@ -109,8 +109,8 @@ def _sentences(query: str, mine: Sequence[dict[str, Any]]) -> str:
     if beyond := [each for each in mine if not each["fpga"]]:
         rates = _range([with_transfer(each["cpu"]) / 1e6 for each in beyond])
         said.append(
-            f"No design that is known to fit a board holds windows of {_windows(beyond)}: there the "
-            f"core wins, with {rates} M/s."
+            f"No design that is known to fit a board holds windows of {_windows(beyond)}: there "
+            f"the core wins, with {rates} M/s."
         )
     text = " ".join(said)
     return f"{query[0].upper()}{query[1:]}: {text[0].lower()}{text[1:]}"

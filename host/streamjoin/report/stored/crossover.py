@@ -42,6 +42,9 @@ HEADINGS = (
     "J per million",
 )
 
+FREE_LOAD = 2.0
+"""Maximum load of a machine that nobody else uses: a run of one thread and its surroundings."""
+
 Record = dict[str, Any]
 
 
@@ -188,7 +191,10 @@ def page(stored: Mapping[str, Mapping[str, Any]]) -> str:
 def _machine(run: Mapping[str, Any]) -> str:
     environment, measured = run["environment"], [each["measured"] for each in run["points"]]
     loads = sorted(each["load_average"] for each in measured if each["load_average"] is not None)
-    load = f"; load {loads[len(loads) // 2]:.1f}" if loads else ""
+    median = loads[len(loads) // 2] if loads else 0.0
+    load = f"; load {median:.1f}" if loads else ""
+    if median > FREE_LOAD:
+        load += ": others used it too, so that the core's rates are too low"
     revisions = ", ".join(dict.fromkeys(each["revision"] for each in measured))
     took_s = sum(each["took_s"] for each in measured)
     return units.spaced(
