@@ -26,8 +26,8 @@ CLOCKS = (
 
 ASSUMED = (
     f"Assumed clocks: {CLOCKS}. Transfer: {PORT_BYTES} bytes a cycle to the board, "
-    f"{TRANSFER_US:.0f} us each way. Power: {CPU_CORE_W} W a CPU core (1/96 of the 360 W of an "
-    "EPYC 9654, without memory), "
+    f"{TRANSFER_US:.0f} us each way; latencies are without it where it is not named. Power: "
+    f"{CPU_CORE_W} W a CPU core (1/96 of the 360 W of an EPYC 9654, without memory), "
     + ", ".join(f"{board.watts:g} W a {board.name} ({board.watts_source})" for board in BOARDS)
     + ". Area: cells by Yosys before placement; those of a design that was synthesised for the "
     "XC7Z020 alone are divided by what the larger part offers."

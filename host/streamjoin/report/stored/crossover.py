@@ -194,7 +194,9 @@ def _machine(run: Mapping[str, Any]) -> str:
     median = loads[len(loads) // 2] if loads else 0.0
     load = f"; load {median:.1f}" if loads else ""
     if median > FREE_LOAD:
-        load += ": others used it too, so that the core's rates are too low"
+        load += (
+            ": others used it too, so that the core's rates are too low and its latencies too high"
+        )
     revisions = ", ".join(dict.fromkeys(each["revision"] for each in measured))
     took_s = sum(each["took_s"] for each in measured)
     return units.spaced(
