@@ -14,7 +14,7 @@ import pytest
 from tests.host.damaged_runs import timeless
 from tests.host.test_bench import LITTLE
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 CUT_DOWN = """
 import pathlib, sys, time
