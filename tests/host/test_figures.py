@@ -62,6 +62,7 @@ def test_all_experiments_run_though_one_cannot(
         return 0
 
     monkeypatch.setattr(bench, "_run", run)
+
     def compared(args: argparse.Namespace) -> int:
         assert args.threads is None, "designs are compared with one core"
         ran.append("cpu-fpga")
