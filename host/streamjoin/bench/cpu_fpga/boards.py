@@ -39,11 +39,6 @@ class Board:
     watts: float
     watts_source: str
 
-    @property
-    def part(self) -> str:
-        """Name of its part."""
-        return str(synthesis(self.preset)["part"])
-
     def area(self, preset: str) -> dict[str, float]:
         """Return the shares of its part that a design takes by the cells of a stored synthesis.
 
