@@ -1,6 +1,8 @@
 """A word with matches, and how many of them a half keeps in its list."""
 
+from amaranth.hdl import Cat, Value
 from amaranth.lib import data
+from amaranth.utils import bits_for
 
 from streamjoin_common.contract import DesignParams
 from streamjoin_hw.rtl.split.layouts import ring_words, row_member
@@ -38,3 +40,12 @@ def list_words(params: DesignParams) -> int:
         needed = max(params.result_fifo_words, BANKS * ring_words(params) + IN_FLIGHT)
         return 1 << (needed - 1).bit_length()
     return params.result_fifo_words
+
+
+def index_of(onehot: Value, count: int) -> Value:
+    """Return the number of the bit that is 1."""
+    bits = []
+    for bit in range(bits_for(count - 1)):
+        positions = [onehot[k] for k in range(count) if k >> bit & 1]
+        bits.append(Cat(*positions).any() if positions else onehot[:0].any())
+    return Cat(*bits)
