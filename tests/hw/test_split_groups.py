@@ -112,9 +112,7 @@ SHAPES = ((1, 4, 3, 1), (3, 4, 2, 4), (4, 5, 1, 2), (5, 3, 3, 3))
 def test_results_are_exact_and_in_order_between_groups(
     cores: int, segment: int, lanes: int, probes: int, size: int, idle: float, stall: float
 ) -> None:
-    params = grouped(
-        cores=cores, segment_tuples=segment, lanes=lanes, probes=probes, merge_arity=2
-    )
+    params = grouped(cores=cores, segment_tuples=segment, lanes=lanes, probes=probes, merge_arity=2)
     workloads = inputs(params, cores, probes, group=size)
     run_grouped(workloads, idle=idle, stall=stall)
 
@@ -145,6 +143,17 @@ def test_one_sided_bursts_end_their_groups(share_r: float, size: int) -> None:
 def test_time_windows_are_exact_between_groups(size: int, idle: float, stall: float) -> None:
     params = grouped(probes=3, timestamp_bits=12, terms=REFERENCE_BAND)
     run_grouped(inputs(params, 2, group=size), idle=idle, stall=stall)
+
+
+@pytest.mark.parametrize("size", [2, 3])
+def test_long_passes_in_time_windows_are_exact_between_groups(size: int) -> None:
+    """Batches collect while a pass lasts; stars that are late begin some of them."""
+    terms = REFERENCE_BAND
+    params = grouped(cores=2, segment_tuples=24, lanes=1, probes=4, timestamp_bits=12, terms=terms)
+    rng = np.random.default_rng([SEED, size])
+    workload = random_workload(params, rng, 160, windows=(47, 41), domain=3, group=size)
+    workload.time_r = workload.time_s = 60
+    run_grouped([workload])
 
 
 @pytest.mark.parametrize("masked", [0b0001, 0b1111])

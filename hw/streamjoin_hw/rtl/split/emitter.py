@@ -4,16 +4,16 @@ from functools import reduce
 from operator import or_
 from typing import Any, NamedTuple
 
-from amaranth.hdl import Array, Assert, Cat, Const, Module, Mux, Signal, Value
+from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
 from streamjoin_common.contract import DesignParams
-from streamjoin_hw.rtl.memory import lane_bits, memory_of
+from streamjoin_hw.rtl.memory import lane_bits
 from streamjoin_hw.rtl.split.groups.rounds import Rounds
-from streamjoin_hw.rtl.split.hits import BANKS, IN_FLIGHT, hit_layout, index_of, list_words
+from streamjoin_hw.rtl.split.hits import BANKS, hit_layout, index_of, long_list, short_list
 from streamjoin_hw.rtl.split.layouts import ordered_port, row_member, token_layout
 from streamjoin_hw.rtl.split.outlet import Outlet
 from streamjoin_hw.rtl.split.subwindow import word_bits
@@ -148,31 +148,26 @@ class Emitter(Component):
         """Build the list, the walk through it, and the read of payloads."""
         m = Module()
         params, shared = self.params, self.params.has_shared_comparators
-        rounds = Rounds(params.probes) if params.has_groups else None
-        ordered: Value = self._ordered(rounds)
+        rounds, ordered, probe = self._turns()
         active, closing, many, last_probe = (Signal() for _ in range(4))
         count = payload_of(len(self.count))
-        # One probe after the other in order, if not in rounds.
-        probe: Any = self._probe(rounds)
         alone: Any = Const(0, 1) if shared else self.alone
         serving = payload_of(params.probes)
         m.submodules.outlet = outlet = Outlet(params, self.side)
         wiring.connect(m, outlet.o, wiring.flipped(self.o))
         keep = self._banks if shared else self._registers
-        batch = keep(m, outlet.probe)
-        ready, take, next_count, probing, _ = batch
+        ready, take, next_count, probing, _ = batch = keep(m, outlet.probe)
         m.d.comb += [
             take.eq(ready & ~active),
             last_probe.eq(probe + 1 == count if rounds is None else rounds.last),
             many.eq(ordered & ~alone & ~last_probe),
         ]
         with m.If(take):
-            m.d.sync += active.eq(1)
-            m.d.sync += count.eq(next_count)
+            m.d.sync += [active.eq(1), count.eq(next_count)]
 
         # The list: written at `end`, looked at from `here`, free before `start`.
-        listed = self._long_list if shared else self._list
-        next_word, empty, list_ports = listed(m, params, many)
+        listed = long_list if shared else short_list
+        next_word, empty, list_ports = listed(self, m, params, many)
 
         # What is left of the matches of one probe, `serving`, in the word that is being looked at.
         rest = registers_of(
@@ -191,8 +186,9 @@ class Emitter(Component):
             ends.eq(active & (left == 0) & closing),
         ]
         seen = Signal(params.probes)
-        serves = (ordered, probe) if rounds is None else (Const(0, 1), rounds.serves)
-        wanted, leaves, chosen = self._choose(m, next_word, serves, seen)
+        wanted, leaves, chosen = self._choose(
+            m, next_word, (ordered, probe if rounds is None else rounds.serves), seen
+        )
         m.d.comb += list_ports["look"].eq(loads & leaves)
         with m.If(loads):
             m.d.sync += [
@@ -218,8 +214,7 @@ class Emitter(Component):
             with m.Else():
                 m.d.sync += probe.eq(probe + 1)
                 m.d.comb += list_ports["rewind"].eq(~alone)
-        if rounds is not None:
-            self._divide(m, rounds, batch, given)
+        self._divide(m, rounds, batch, given)
         if shared:
             m.d.comb += self.finished.eq(finished)
         else:
@@ -237,20 +232,24 @@ class Emitter(Component):
         m.d.comb += self.busy.eq(active | ready | list_ports["held"] | self.o.valid)
         return m
 
-    def _ordered(self, rounds: Rounds | None) -> Value:
-        """Return whether a star follows the probe that is served, or the round."""
-        if rounds is not None:
-            return rounds.star
-        return self.ordered if self.params.order != "none" else Const(0, 1)
+    def _turns(self) -> tuple[Rounds | None, Value, Any]:
+        """Return the rounds, whether a star follows each, and the probe that is served instead.
 
-    def _probe(self, rounds: Rounds | None) -> Any:
-        """Return the probe that is served."""
-        if self.params.has_shared_comparators or rounds is not None:
-            return Signal(bits_for(self.params.probes - 1))
-        return self.probe
+        Without rounds probes are served one after the other, if in order.
+        """
+        params = self.params
+        if params.has_groups:
+            rounds = Rounds(params.probes)
+            return rounds, rounds.star, Signal(bits_for(params.probes - 1))
+        ordered: Value = self.ordered if params.order != "none" else Const(0, 1)
+        if params.has_shared_comparators:
+            return None, ordered, Signal(bits_for(params.probes - 1))
+        return None, ordered, self.probe
 
-    def _divide(self, m: Module, rounds: Rounds, batch: _Batches, given: Signal) -> None:
+    def _divide(self, m: Module, rounds: Rounds | None, batch: _Batches, given: Signal) -> None:
         """Serve the probes of one group together, then those of the next."""
+        if rounds is None:
+            return
         m.submodules.rounds = rounds
         m.d.comb += [
             rounds.take.eq(batch.take),
@@ -277,7 +276,7 @@ class Emitter(Component):
         m.d.comb += [
             matching.eq(Cat(*(word.mask[p].any() for p in range(probes)))),
             wanted.eq(unseen & (~unseen + 1)[:probes]),
-            leaves.eq(ordered | (unseen == wanted)),
+            leaves.eq((Const(0, 1) if self.params.has_groups else ordered) | (unseen == wanted)),
         ]
         if not self.params.has_groups:
             with m.If(ordered):
@@ -356,78 +355,3 @@ class Emitter(Component):
         ]
         ends = Array(ended)[first] if params.has_groups else None
         return _Batches(pending != 0, take, Array(counts)[first], read.data, ends)
-
-    def _list(self, m: Module, params: DesignParams, many: Signal) -> tuple[View, Signal, Any]:
-        """Build the list of words; returns the word looked at, whether there is none, and ports."""
-        depth = list_words(params)
-        words: Any = Memory(shape=hit_layout(params), depth=depth, init=[])
-        m.submodules.words = words
-        write, read = words.write_port(), words.read_port(domain="comb")
-        end, here, start = (Signal(range(depth), name=name) for name in ("end", "here", "start"))
-        level, unseen = Signal(range(depth + 1)), Signal(range(depth + 1))
-        empty = Signal()
-        ports = {name: Signal(name=name) for name in ("look", "rewind", "forget", "held")}
-
-        def after(position: Signal) -> Value:
-            return Mux(position == depth - 1, 0, position + 1)
-
-        m.d.comb += [
-            write.addr.eq(end),
-            write.data.eq(self.hit),
-            write.en.eq(self.push),
-            read.addr.eq(here),
-            empty.eq(unseen == 0),
-            ports["held"].eq(level != 0),
-            Assert(~self.push | (level != depth), "a list of matches overflowed"),
-        ]
-        m.d.sync += self.nearly_full.eq(level > depth - IN_FLIGHT)
-        with m.If(self.push):
-            m.d.sync += end.eq(after(end))
-        frees = ports["look"] & ~many
-        with m.If(ports["look"]):
-            m.d.sync += here.eq(after(here))
-        with m.If(frees):
-            m.d.sync += start.eq(after(start))
-        m.d.sync += [
-            level.eq(level + self.push - frees),
-            unseen.eq(unseen + self.push - ports["look"]),
-        ]
-        with m.If(ports["rewind"]):
-            m.d.sync += [here.eq(start), unseen.eq(level + self.push)]
-        with m.If(ports["forget"]):
-            m.d.sync += [start.eq(here), level.eq(0)]
-        return read.data, empty, ports
-
-    def _long_list(
-        self, m: Module, params: DesignParams, many: Signal
-    ) -> tuple[View, Signal, dict[str, Signal]]:
-        """Build the list that never fills, in a memory that is read a cycle ahead."""
-        depth = list_words(params)
-        words: Any = memory_of(params.window_memory, hit_layout(params), depth)
-        m.submodules.words = words
-        write, read = words.write_port(), words.read_port()
-        end, here, start, seen = (
-            Signal(range(depth), name=name) for name in ("end", "here", "start", "seen")
-        )
-        empty, following, full = Signal(), Signal.like(here), Signal()
-        ports = {name: Signal(name=name) for name in ("look", "rewind", "held")}
-        m.d.comb += [
-            write.addr.eq(end),
-            write.data.eq(self.hit),
-            write.en.eq(self.push),
-            following.eq(here + ports["look"]),
-            # A word is read a cycle after it was written at the earliest.
-            read.addr.eq(following),
-            empty.eq(here == seen),
-            Assert(~full, "a list of matches overflowed"),
-        ]
-        m.d.sync += [
-            end.eq(end + self.push),
-            seen.eq(end),
-            here.eq(following),
-            start.eq(start + (ports["look"] & ~many)),
-            full.eq(self.push & ((end + 1)[: len(end)] == start)),
-        ]
-        with m.If(ports["rewind"]):
-            m.d.comb += following.eq(start)
-        return read.data, empty, ports
