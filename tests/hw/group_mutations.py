@@ -141,8 +141,8 @@ GROUP_MUTATIONS = {
             "inside |= 0 & self._owed(m, combiner, punctuate, inside)",
             "an input ends while the star of its last group waits",
         ),
-        f"{RANDOM}[5-3-3-3-7-0.5-0.5]",
-        "not a star for each group",
+        f"{PARTS}test_an_array_is_busy_until_the_last_group_s_star_is_taken",
+        "idle although a star is owed",
     ),
     "group-under-the-inner-order": Mutation(
         Fault(

@@ -8,6 +8,7 @@ import pytest
 from tests.hw.checks import simulate
 
 from streamjoin_common.contract import SIDE_R, SIDE_S, DesignParams
+from streamjoin_hw.rtl.split.array import SplitArray
 from streamjoin_hw.rtl.split.collector import Collector
 from streamjoin_hw.rtl.split.gatherer import Gatherer
 from streamjoin_hw.rtl.split.groups.combiner import GroupCombiner
@@ -278,3 +279,37 @@ def test_the_open_group_s_results_wait_for_nothing() -> None:
         assert sorted(sides) == [0, 0, 0, 1, 1, 1], "not in turns"
 
     simulate(combiner, testbench)
+
+
+def test_an_array_is_busy_until_the_last_group_s_star_is_taken() -> None:
+    array = SplitArray(PARAMS)
+
+    async def testbench(ctx: Any) -> None:
+        ctx.set(array.order, 1)
+        ctx.set(array.punctuate, 1)
+        ctx.set(array.group, 4)
+        ctx.set(array.idle, 1)
+        ctx.set(array.clear, 1)
+        await ctx.tick()
+        ctx.set(array.clear, 0)
+        ctx.set(array.idle, 0)
+        ctx.set(array.i.payload, {"side": SIDE_S})
+        ctx.set(array.i.valid, 1)
+        await ctx.tick().until(array.i.ready)
+        ctx.set(array.i.valid, 0)
+        await ctx.tick().repeat(40)
+        # More may come: an open group keeps nobody from resting.
+        assert not ctx.get(array.busy)
+        assert not ctx.get(array.results.valid)
+        ctx.set(array.draining, 1)
+        await ctx.tick().repeat(40)
+        assert ctx.get(array.busy), "idle although a star is owed"
+        assert ctx.get(array.results.valid & array.results.p.star & array.results.p.side)
+        ctx.set(array.results.ready, 1)
+        await ctx.tick()
+        for _ in range(20):
+            assert not ctx.get(array.results.valid), "a second star"
+            await ctx.tick()
+        assert not ctx.get(array.busy)
+
+    simulate(array, testbench)

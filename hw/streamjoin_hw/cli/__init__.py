@@ -143,6 +143,7 @@ def _simulate(arguments: argparse.Namespace) -> int:
     if arguments.tuples < 1:
         raise UsageError(f"--tuples must be at least 1, not {arguments.tuples}")
     check_seed(arguments.seed)
+    group = chosen_group(params, arguments.group)
     idle, stall = _per_1024("--idle", arguments.idle), _per_1024("--stall", arguments.stall)
     if arguments.waves is not None:
         return _waves(arguments, params, idle, stall)
@@ -159,7 +160,7 @@ def _simulate(arguments: argparse.Namespace) -> int:
             idle_per_1024=idle,
             stall_per_1024=stall,
             report=report,
-            group=chosen_group(params, arguments.group),
+            group=group,
         )
     show(figures, as_json=arguments.json)
     return 0 if figures["verdict"] == EXACT else 1

@@ -1,32 +1,21 @@
 """Whether results are in the order that a design promises."""
 
 from collections.abc import Sequence
-from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from streamjoin_common.contract import SIDE_R, SIDE_S, DesignParams
+from streamjoin_common.language.order import group_numbers
 from streamjoin_hw.sim.bulk import Chunk
 from streamjoin_hw.sim.testing import Workload
-
-Numbers = TypeVar("Numbers", int, npt.NDArray[np.int64])
-
-
-def group_numbers(later: Numbers, group: int) -> Numbers:
-    """Return by what an outer order puts results: the groups of their later tuples.
-
-    Arrivals of both sides are counted together from 0, the first one of an input, and each
-    ``group`` of them is one; all are with 0. Results of one group are in any order. Groups of 1
-    are the outer order that is not relaxed, and all that there is under the inner order.
-    """
-    return later // group if group else later * 0
 
 
 def out_of_order(workload: Workload, pairs: Sequence[tuple[int, int]], order: str = "") -> str:
     """Say which result breaks an order; empty if none does.
 
-    The outer order is that of :func:`group_numbers` by the workload's group.
+    The outer order is that of :func:`~streamjoin_common.language.order.group_numbers` by the
+    workload's group.
 
     Parameters
     ----------
@@ -65,7 +54,7 @@ class ArrivalOrder:
     params : DesignParams
         The design.
     group : int
-        Arrivals of a group, of those that :func:`group_numbers` puts in order.
+        Arrivals of a group; the outer order is exact between groups.
 
     Attributes
     ----------
