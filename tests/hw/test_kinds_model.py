@@ -49,7 +49,6 @@ DESIGNS = {
         probes=3,
         order="outer",
         stars="grouped",
-        comparators="shared",
     ),
     "hash": design("splitjoin-hash", "equi:int32", 1, 32, buckets=16, ways=4, lead_tuples=16),
     "index": design(

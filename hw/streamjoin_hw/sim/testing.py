@@ -306,7 +306,7 @@ def random_workload(
         counts[side] += 1
     bands, times = random_bands(params, rng, widths), random_times(params, rng, windows)
     group = random_group(params, rng) if group is None else group
-    return Workload(params, arrivals, *windows, bands, *times, group)
+    return Workload(params, arrivals, *windows, bands, *times, group=group)
 
 
 def random_times(

@@ -206,7 +206,7 @@ class SplitArray(Component):
             wiring.connect(m, queue.o, taker)
         return [*tuples, *results]
 
-    def _routed(self, m: Module, combiner: GroupCombiner) -> Any:
+    def _routed(self, m: Module, combiner: Any) -> Any:
         """Count arrivals into groups; return the tuple that arrives, marked where it ends one."""
         m.submodules.groups = groups = GroupCounter()
         routed = signal_of(routed_layout(self.params))
