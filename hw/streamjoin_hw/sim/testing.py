@@ -304,9 +304,10 @@ def random_workload(
         payload = counts[side] & ((1 << params.payload_bits) - 1)
         arrivals.append(Arrival(side, keys, payload, ts))
         counts[side] += 1
-    bands, times = random_bands(params, rng, widths), random_times(params, rng, windows)
+    bands, (time_r, time_s) = random_bands(params, rng, widths), random_times(params, rng, windows)
     group = random_group(params, rng) if group is None else group
-    return Workload(params, arrivals, *windows, bands, *times, group=group)
+    window_r, window_s = windows
+    return Workload(params, arrivals, window_r, window_s, bands, time_r, time_s, group)
 
 
 def random_times(

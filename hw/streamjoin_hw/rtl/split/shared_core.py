@@ -19,7 +19,9 @@ whose emitter takes another batch, so that their pass begins when the pass befor
 tuples that have not yet been served in all cores look at the oldest. Its batch is the oldest one of
 its half: it is given, as it is due, or it waits in the list for nothing but that, or it is
 collected and will be compared, or it arrives and will be collected once the other half's batch has
-begun.
+begun. Where stars are grouped look at the oldest group instead, and at a half that has not given
+its star: what it gives is taken, the last arrival of the group, for which it may have to begin a
+batch with a blank probe, is in its queue as well, and a batch of its own is always given.
 """
 
 from typing import Any
