@@ -61,6 +61,28 @@ DESIGNS = {
         terms=EQUI,
         comparators="shared",
     ),
+    "group-5": DesignParams(
+        design="splitjoin",
+        order="outer",
+        stars="grouped",
+        probes=3,
+        timestamp_bits=16,
+        cores=5,
+        segment_tuples=40,
+        lanes=2,
+        terms=REFERENCE_BAND,
+    ),
+    "group-3": DesignParams(
+        design="splitjoin",
+        order="inner",
+        stars="grouped",
+        probes=4,
+        cores=3,
+        segment_tuples=20,
+        lanes=2,
+        terms=EQUI,
+        comparators="shared",
+    ),
     "hash-2": DesignParams(
         design="splitjoin-hash",
         cores=1,
@@ -97,8 +119,11 @@ DESIGNS = {
     ),
 }
 """Three counts of cores for both predicates; lanes that divide the segment and that do not; the
-low-latency variant; time windows; SplitJoin in each order; the designs that look tuples up; a
-predicate of one's own."""
+low-latency variant; time windows; SplitJoin in each order and between groups of arrivals; the
+designs that look tuples up; a predicate of one's own."""
+
+GROUPS = (1, 2, 3, 7, 64)
+"""Arrivals of a group, where stars are grouped."""
 
 STALLS = {
     "none": (0.0, 0.0),

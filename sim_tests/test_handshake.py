@@ -14,7 +14,7 @@ import pytest
 from cocotb_tools.check_results import get_results
 from cocotb_tools.runner import get_runner
 from sim_tests.coverage import required
-from sim_tests.stimuli import DESIGN_TUPLES, DESIGNS, SEED, STALLS
+from sim_tests.stimuli import DESIGN_TUPLES, DESIGNS, GROUPS, SEED, STALLS
 from sim_tests.testbench import BIN
 
 from streamjoin_common.contract import DesignParams
@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 SCENARIOS = len(STALLS) + 13
 
-QUICK = ("band-4", "fast-5", "time-3", "split-5", "hash-4", "theta-3")
+QUICK = ("band-4", "fast-5", "time-3", "split-5", "group-5", "hash-4", "theta-3")
 """Designs that are always simulated: every kind of core, predicate, window and order; the others
 are smaller, or further points of these."""
 
@@ -137,12 +137,13 @@ def test_handshake_is_exact_in_every_scenario(
     tests, failures = get_results(Path(results))
     log = (tmp_path / "test.log").read_text()
     assert failures == 0, log[-6000:]
-    assert tests == SCENARIOS
+    scenarios = SCENARIOS + len(GROUPS) * DESIGNS[name].has_groups
+    assert tests == scenarios
     total: Counter[str] = Counter()
     for line in tally_file.read_text().splitlines():
         total.update(json.loads(line))
     totals[name if length == "short" else f"{name}, {length}"] = total
-    assert total["scenarios"] == SCENARIOS
+    assert total["scenarios"] == scenarios
     assert total["tuples"] >= DESIGN_TUPLES[length]
     empty = [each for each in required() if not total[f"{BIN}{each}"]]
     assert not empty, f"never met: {'; '.join(empty)}"

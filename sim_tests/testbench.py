@@ -158,6 +158,7 @@ class Testbench:
         self.source = StreamSource(dut)
         self.sink = StreamSink(dut)
         self.offsets = {each.name: each.offset for each in contract.registers(params)}
+        self.order = params.order_promise
         self.tally: Counter[str] = Counter()
         self.coverage = Coverage(params)
         self.ports = Ports(dut)
@@ -224,11 +225,12 @@ class Testbench:
             ends = last and position + 1 == len(arrivals)
             self.source.waiting.append((data, arrival.side, int(ends)))
 
-    async def collect(self) -> list[tuple[int, int]]:
+    async def collect(self, stars: list[int] | None = None) -> list[tuple[int, int]]:
         """Wait for the punctuation and return the pairs before it.
 
         The last beat, and no other, is the punctuation with ``tlast``. What follows it belongs
-        to the next input, or is left over for :meth:`finish` to find.
+        to the next input, or is left over for :meth:`finish` to find. Other punctuation is refused,
+        unless ``stars`` takes how many pairs were before each.
         """
 
         async def ended() -> None:
@@ -247,6 +249,9 @@ class Testbench:
         pairs = []
         for data, user, last in beats:
             assert last == 0, "tlast on a beat that is not the last"
+            if stars is not None and user & 1 << TUser.PUNCTUATION:
+                stars.append(len(pairs))
+                continue
             assert user & ~(1 << TUser.SIDE) == 1 << TUser.RESULT, f"tuser {user:#b} on a result"
             pairs.append(
                 (
@@ -279,7 +284,7 @@ class Testbench:
         surplus = Counter(received) - Counter(expected)
         assert not missing, f"{missing.total()} pairs missing, first {min(missing)}"
         assert not surplus, f"{surplus.total()} pairs surplus, first {min(surplus)}"
-        assert not (fault := out_of_order(workload, received)), fault
+        assert not (fault := out_of_order(workload, received, self.order)), fault
         self.tally["tuples"] += len(workload.arrivals)
         self.tally["results"] += len(received)
         self.tally["inputs"] += 1

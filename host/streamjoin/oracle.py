@@ -194,21 +194,20 @@ class _Comparison:
     """Evaluates the predicate for one tuple of one side and many of the other."""
 
     def __init__(self, r: Stream, s: Stream, predicate: Predicate) -> None:
-        self.terms = [
-            (term, r.column(term.r_column), s.column(term.s_column)) for term in predicate.terms
-        ]
+        columns = [(t, r.column(t.r_column), s.column(t.s_column)) for t in predicate.terms]
         # Numbers first: a comparison of texts is slow, and few rows are left by then.
-        self.terms.sort(key=lambda term: term[1].dtype.kind not in "iuf")
+        columns.sort(key=lambda term: term[1].dtype.kind not in "iuf")
+        self.conditions = [_condition(*each) for each in columns]
         self.r_missing, self.s_missing = r.missing, s.missing
 
     def r_with_s(self, row: int, rows: slice) -> Int64s:
         """Places within the S ``rows`` that join with this tuple of R, ascending."""
-        places = self._narrow([(t, r[row : row + 1], s[rows]) for t, r, s in self.terms], False)
+        places = self._narrow(slice(row, row + 1), rows, False)
         return self._present(places, row, self.r_missing, rows, self.s_missing)
 
     def s_with_r(self, row: int, rows: slice) -> Int64s:
         """Places within the R ``rows`` that join with this tuple of S, ascending."""
-        places = self._narrow([(t, r[rows], s[row : row + 1]) for t, r, s in self.terms], True)
+        places = self._narrow(slice(row, row + 1), rows, True)
         return self._present(places, row, self.s_missing, rows, self.r_missing)
 
     @staticmethod
@@ -224,35 +223,54 @@ class _Comparison:
             return places[:0]
         return places if others is None else places[~others[rows][places]]
 
-    def _narrow(self, terms: list[tuple[Term, Column, Column]], many_r: bool) -> Int64s:
+    def _narrow(self, own: slice, others: slice, many_r: bool) -> Int64s:
         """Evaluate term after term, each on what the ones before it left over."""
-        term, r, s = terms[0]
-        places = np.flatnonzero(self._term(term, r, s))
-        for term, r, s in terms[1:]:
-            left_r, left_s = (r[places], s) if many_r else (r, s[places])
-            places = places[self._term(term, left_r, left_s)]
+        places: Int64s | None = None
+        for holds in self.conditions:
+            left: Any = others if places is None else places + (others.start or 0)
+            held = holds(left, own) if many_r else holds(own, left)
+            places = np.flatnonzero(held) if places is None else places[held]
+        assert places is not None, "a predicate has a term at least"
         return places
 
-    @staticmethod
-    def _term(term: Term, r: Column, s: Column) -> NDArray[np.bool_]:
-        if not isinstance(term, Band):
-            return np.asarray(r == s, dtype=np.bool_)
-        if r.dtype.kind in "iu":
-            # Python integers never wrap; infinite widths become bounds no 64-bit value passes.
-            if r.dtype.itemsize < 8 and s.dtype.itemsize < 8 and abs(term.lo) < 1 << 62:
-                wide_s, lo, hi = s.astype(np.int64), int(term.lo), int(term.hi)
-                if abs(hi) < 1 << 62:
-                    wide_r = r.astype(np.int64)
-                    return (wide_r >= wide_s - lo) & (wide_r <= wide_s + hi)
-            exact_r, exact_s = r.astype(object), s.astype(object)
-            low, high = exact_r >= exact_s - int(term.lo), exact_r <= exact_s + int(term.hi)
+
+Condition = Callable[[Any, Any], NDArray[np.bool_]]
+"""Whether rows of R and of S satisfy a term; one side is a single row."""
+
+
+def _condition(term: Term, r: Column, s: Column) -> Condition:
+    """Return a term as a function of rows. A band is an interval for each tuple of S."""
+    if not isinstance(term, Band):
+        return lambda r_rows, s_rows: np.asarray(r[r_rows] == s[s_rows], dtype=np.bool_)
+    if r.dtype.kind in "iu":
+        lo, hi = int(term.lo), int(term.hi)
+        # Python integers never wrap; infinite widths become bounds no 64-bit value passes.
+        if r.dtype.itemsize < 8 and s.dtype.itemsize < 8 and max(abs(lo), abs(hi)) < 1 << 62:
+            wide_s = s.astype(np.int64)
+            return _within(r.astype(np.int64), wide_s - lo, wide_s + hi)
+
+        def exactly(r_rows: Any, s_rows: Any) -> NDArray[np.bool_]:
+            exact_r, exact_s = r[r_rows].astype(object), s[s_rows].astype(object)
+            low, high = exact_r >= exact_s - lo, exact_r <= exact_s + hi
             return np.asarray(low & high, dtype=np.bool_)
-        real = np.dtype(np.float32 if r.dtype == s.dtype == np.float32 else np.float64)
-        with np.errstate(over="ignore", invalid="ignore"):
-            below, above = term.real_widths
-            low_bound = s.astype(real) - np.asarray(below, real)
-            high_bound = s.astype(real) + np.asarray(above, real)
-        return np.asarray((r >= low_bound) & (r <= high_bound), dtype=np.bool_)
+
+        return exactly
+    real = np.dtype(np.float32 if r.dtype == s.dtype == np.float32 else np.float64)
+    with np.errstate(over="ignore", invalid="ignore"):
+        below, above = term.real_widths
+        low_bound = s.astype(real) - np.asarray(below, real)
+        high_bound = s.astype(real) + np.asarray(above, real)
+    return _within(r, low_bound, high_bound)
+
+
+def _within(r: Column, low: Column, high: Column) -> Condition:
+    """Return whether tuples of R lie in intervals of S."""
+
+    def holds(r_rows: Any, s_rows: Any) -> NDArray[np.bool_]:
+        values = r[r_rows]
+        return np.asarray((values >= low[s_rows]) & (values <= high[s_rows]), dtype=np.bool_)
+
+    return holds
 
 
 def _gather(found: list[tuple[NDArray[Any], NDArray[Any]]]) -> Pairs:

@@ -5,6 +5,7 @@ is named by its 0-based position. Both streams have one total arrival order: by 
 before S, then position.
 """
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
@@ -21,8 +22,8 @@ Rows = NDArray[np.uint32] | NDArray[np.int64]
 NO_ROW = -1
 """Row number of a side that a result's row lacks."""
 
-DIGEST_STEP_PAIRS = 1 << 20
-"""Pairs mixed at once: what a digest needs beside the pairs stays within some megabytes."""
+DIGEST_STEP_PAIRS = 1 << 16
+"""Pairs mixed at once: what a digest needs beside the pairs stays in the cache."""
 
 
 class Clock(NamedTuple):
@@ -251,7 +252,7 @@ class Pairs:
         both = np.array(rows, dtype=np.int64).reshape(-1, 2)
         return cls(both[:, 0].copy(), both[:, 1].copy())
 
-    @property
+    @functools.cached_property
     def digest(self) -> str:
         """The pairs' order-insensitive digest: 16 hexadecimal digits.
 

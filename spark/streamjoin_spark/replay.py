@@ -5,6 +5,7 @@ its last tuple has arrived, and a pair is there when the query has made its file
 latency is the time between, from the later tuple's file on.
 """
 
+import contextlib
 import os
 import shutil
 import threading
@@ -116,7 +117,8 @@ def replay(job: Job, meter: Meter, feed: Feed, follower: Follower) -> None:
 
     def watch() -> None:
         while not ended.wait(LOOK_S):
-            look()
+            with contextlib.suppress(FileNotFoundError):  # the query makes and moves folders
+                look()
 
     query = follower.start(folder)
     watcher = threading.Thread(target=watch, daemon=True)

@@ -39,10 +39,15 @@ CHANGES: dict[str, Any] = {
     "kinds": "all",
 }
 
-SPLIT_CHANGES: dict[str, Any] = {"probes": 3, "order": "outer", "comparators": "shared"}
+SPLIT_CHANGES: dict[str, Any] = {
+    "probes": 3,
+    "order": "outer",
+    "comparators": "shared",
+    "stars": "grouped",
+}
 """For each parameter of SplitJoin alone another value."""
 
-SPLIT = DesignParams(design="splitjoin", cores=40, segment_tuples=8)
+SPLIT = DesignParams(design="splitjoin", cores=40, segment_tuples=8, order="inner")
 
 HASH = DesignParams(design="splitjoin-hash", cores=1, segment_tuples=8, lanes=2)
 
@@ -84,8 +89,9 @@ def test_every_parameter_of_splitjoin_changes_its_digest_and_is_of_no_other_desi
 
 
 def test_the_interface_version_changes_the_digest(monkeypatch: pytest.MonkeyPatch) -> None:
-    newest = dataclasses.replace(BASE, forward="fast", kinds="all")
-    assert len({params.interface_version for params in (BASE, newest)}) == 2
+    newer = dataclasses.replace(BASE, forward="fast", kinds="all")
+    newest = dataclasses.replace(SPLIT, stars="grouped")
+    assert [params.interface_version for params in (BASE, newer, newest)] == [2, 3, 4]
     before = BASE.digest, newest.digest
     monkeypatch.setattr(contract.params, "INTERFACE_VERSION", contract.INTERFACE_VERSION + 1)
     # Nothing has changed for a design that has none of the newest registers.

@@ -183,7 +183,7 @@ def test_a_chart_of_arrivals_shows_latency_and_each_other_setting_has_a_panel() 
 def test_the_stored_records_are_small_and_of_experiments_that_there_are() -> None:
     paths = sorted(stored.FOLDER.glob("*"))
     assert sum(path.stat().st_size for path in paths) < MAX_BYTES
-    for path in paths:
+    for path in stored.find(stored.FOLDER):
         run = stored.read(path)
         about = run["experiment"]
         assert path.name == f"{about['name']}-{about['size']}.json"

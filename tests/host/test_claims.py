@@ -202,9 +202,11 @@ def test_every_published_claim_has_a_point_and_pools_only_what_it_names() -> Non
 
 
 def test_a_claim_of_what_was_not_measured_has_no_ratio() -> None:
-    (claim,) = claims.read([CLAIM], "x.toml", ENTRANTS)
+    (claim,) = claims.read([CLAIM | {"why": "no counters"}], "x.toml", ENTRANTS)
     failed = {**record_of("prj", 1, 1), "throughput_tuples_per_s": None}
-    assert claim.held([record_of("npj", 1, 1), failed])["points"] == []
+    held = claim.held([record_of("npj", 1, 1), failed])
+    assert (held["points"], held["verdict"], held["why"]) == ([], "not measured", "no counters")
+    assert sentences.claim_said(held) == "no point was measured. Why: no counters"
 
 
 @pytest.mark.parametrize(

@@ -10,13 +10,18 @@ import pytest
 from tests.host.cases import SMALL_KNOBS
 
 import streamjoin as sj
+from streamjoin.bench import experiments
 from streamjoin.bench.cpu_fpga import costs, measure
+from streamjoin.bench.cpu_fpga.boards import BOARDS, KV260, PYNQ_Z2, synthesis
 from streamjoin.bench.cpu_fpga.contestants import CONTESTANTS, Contestant
 from streamjoin.bench.cpu_fpga.inputs import QUERIES, Query, for_latency, for_rate
-from streamjoin.bench.cpu_fpga.verdict import sentences, verdicts
+from streamjoin.bench.cpu_fpga.verdict import answer, verdicts
 from streamjoin.cli import main
 from streamjoin.cli.benchmarks import cpu_fpga
-from streamjoin.errors import MismatchError
+from streamjoin.engines import catalog
+from streamjoin.errors import InputError, MismatchError
+from streamjoin.report import stored
+from streamjoin.report.stored import crossover, page
 from streamjoin.tuples import Pairs
 from streamjoin_common.contract.presets import PRESETS
 
@@ -24,14 +29,15 @@ pytestmark = pytest.mark.timeout(600)  # the first use of a design builds its mo
 
 LOADS = ("10%", "50%", "90%")
 WINDOW = 12
+HASH = next(each for each in CONTESTANTS if each.name == "PYNQ-Z2, hash index")
 TINY = replace(
-    CONTESTANTS[2],
+    HASH,
     name="tiny, hash index",
     design=replace(PRESETS["tiny-hash"], segment_tuples=WINDOW),
     preset="",
     knobs=SMALL_KNOBS["fpga-splitjoin-hash"],
 )
-CPU = CONTESTANTS[0]
+CPU = replace(CONTESTANTS[0], queries=tuple(query.name for query in QUERIES))
 
 
 @pytest.mark.parametrize("query", QUERIES, ids=lambda query: query.name)
@@ -68,8 +74,12 @@ def test_a_design_is_measured_in_cycles(monkeypatch: pytest.MonkeyPatch) -> None
     assert whole["transfer"]["rate_tuples_per_s"] <= found["rate_tuples_per_s"]
     assert whole["area"] is None
     assert whole["joules_per_million"] == pytest.approx(
-        costs.BOARD_W["pynq-z2"] / found["rate_tuples_per_s"] * 1e6
+        PYNQ_Z2.watts / whole["transfer"]["rate_tuples_per_s"] * 1e6
     )
+    faster = measure.at_clock(found, 2 * PYNQ_Z2.clock_mhz)
+    assert faster["rate_tuples_per_s"] == pytest.approx(2 * found["rate_tuples_per_s"])
+    assert faster["latency_us"]["90%"]["p99"] == pytest.approx(p99[2] / 2)
+    assert faster["cycles_per_tuple"] == found["cycles_per_tuple"]
 
 
 def test_a_wrong_result_ends_the_measurement(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,22 +96,44 @@ def test_a_wrong_result_ends_the_measurement(monkeypatch: pytest.MonkeyPatch) ->
         measure.measure(TINY, QUERIES[0], WINDOW, "quick", lambda _: None)
 
 
-def test_designs_are_those_of_the_presets() -> None:
+def test_designs_are_those_of_the_presets_and_fit_their_boards() -> None:
     for each in CONTESTANTS:
         if each.preset:
             assert each.design == PRESETS[each.preset]
-        if each.is_fpga:
-            assert each.board in costs.BOARD_W
-    assert costs.add_costs(
-        CONTESTANTS[2], 8192, {"rate_tuples_per_s": 99e6, "cycles_per_tuple": 1.01}
-    )["area"]
+            stored = synthesis(each.preset)["params"]
+            assert stored["segment_tuples"] == each.design.segment_tuples
+            assert stored["cores"] == each.design.cores
+        if each.board is not None and each.preset:
+            assert all(0 < share < 1 for share in each.board.area(each.preset).values())
+        assert (each.board is None) != each.is_fpga
+    found = {"rate_tuples_per_s": 99e6, "cycles_per_tuple": 1.01}
+    area = costs.add_costs(HASH, 8192, found)["area"]
+    assert area == pytest.approx({"lut": 3693 / 53200, "ramb18": 236 / 280})
+    with_more_room = KV260.area("pynq-z2-hash")
+    assert with_more_room == pytest.approx({"lut": 3693 / 117120, "ramb18": 236 / 288})
+
+
+def test_knobs_are_the_engines_and_nobody_is_their_own_judge() -> None:
+    for each in CONTESTANTS:
+        catalog.get(each.engine).resolve_knobs(each.knobs)
+        for window in (256, 65_536):
+            assert measure.judge(each, window) != each.engine
+
+
+def test_every_query_has_an_index_and_a_scan_of_a_core_and_a_design_on_every_board() -> None:
+    for query in QUERIES:
+        mine = [each for each in CONTESTANTS if each.takes(query)]
+        assert {each.how for each in mine if not each.is_fpga} == {"index", "scan"}
+        assert {each.board for each in mine if each.board is not None} == set(BOARDS)
 
 
 def record(who: str, window: int, rate: float, p99_us: float, *, is_fpga: bool) -> dict[str, Any]:
     latency = {each: {"p50": p99_us / 2, "p99": p99_us} for each in LOADS}
     found = {"query": "equality", "window": window, "who": who, "is_fpga": is_fpga}
     found |= {"rate_tuples_per_s": rate, "latency_us": latency, "joules_per_million": 1.0}
-    found |= {"engine": "any", "knobs": {}, "point": f"{window}, {who}"}
+    found |= {"engine": "any", "knobs": {}, "point": f"{window}, {who}", "sources": "x"}
+    at = {"at": "2026-01-02T03:04:05+00:00", "revision": "abc", "took_s": 1.0}
+    found["measured"] = {**at, "load_average": 1.5}
     if is_fpga:
         found["transfer"] = {"rate_tuples_per_s": rate / 2, "added_us": 40.0}
     return found
@@ -109,23 +141,79 @@ def record(who: str, window: int, rate: float, p99_us: float, *, is_fpga: bool) 
 
 def test_the_answer_says_where_each_side_is_better() -> None:
     records = [
-        record("cpu", 256, 40e6, 1_000, is_fpga=False),
-        record("cpu, slower", 256, 1e6, 10, is_fpga=False),
-        record("board", 256, 100e6, 1, is_fpga=True),
-        record("cpu", 1024, 60e6, 1_000, is_fpga=False),
-        record("board", 1024, 100e6, 1, is_fpga=True),
-        record("cpu", 65_536, 20e6, 1_000, is_fpga=False),
+        record("CPU core, hash", 256, 40e6, 1_000, is_fpga=False),
+        record("CPU core, scan", 256, 1e6, 10, is_fpga=False),
+        record("board, index", 256, 100e6, 1, is_fpga=True),
+        record("CPU core, hash", 1024, 60e6, 1_000, is_fpga=False),
+        record("board, index", 1024, 100e6, 1, is_fpga=True),
+        record("CPU core, hash", 65_536, 20e6, 1_000, is_fpga=False),
     ]
     first, second, third = verdicts(records)
-    assert (first["cpu"], first["fpga"]) == ("cpu", "board")
+    assert (first["cpu"]["who"], first["fpga"]["who"]) == ("CPU core, hash", "board, index")
     assert first["rate_ratio"] == pytest.approx(50 / 40)
     assert first["latency_ratio"] == pytest.approx(1_000 / 41)
     assert first["latency_ratio_inside"] == pytest.approx(1_000)
     assert second["rate_ratio"] < 1
     assert third["fpga"] is None
-    (said,) = sentences(records)
-    assert "by rate the FPGA is better at windows of 256 (0.83 to 1.2 times over all)" in said
-    assert "No design here holds windows of 65,536." in said
+    said = answer(records)
+    assert (
+        "Equality: the array wins at windows of 256 tuples, 1.2 times: from 40 M tuples/s" in said
+    )
+    assert "up to 50 M/s on a board through its port" in said
+    assert "At windows of 1,024 the core sustains 1.2 times the array's rate." in said
+    assert "p99 has to be below the core's 1 ms, down to 41 us with the transfer, and 1 us" in said
+    assert "holds windows of 65,536: there the core wins, with 20 M/s." in said
+    slow = record("board, index", 256, 100e6, 2_000, is_fpga=True)
+    assert "(not at windows of 256)" in answer([records[0], slow])
+    assert "the core wins" in answer([records[-1]])
+
+
+def test_the_picture_shows_both_sides_and_the_transfer() -> None:
+    records = [
+        record("CPU core, hash", 256, 40e6, 1_000, is_fpga=False),
+        record("CPU core, scan", 256, 1e6, 10, is_fpga=False),
+        record("board, index", 256, 100e6, 1, is_fpga=True),
+        record("CPU core, hash", 512, 40e6, 1_000, is_fpga=False),
+    ]
+    rates, latencies = crossover.panels(records)
+    assert rates.lines == {"CPU core": [(0, 40e6), (1, 40e6)], "board": [(0, 50e6)]}
+    assert latencies.lines == {
+        "CPU core": [(0, 1e-3), (1, 1e-3)],
+        "board": [(0, pytest.approx(41e-6))],
+        "board, without transfer": [(0, pytest.approx(1e-6))],
+    }
+    assert crossover.svg(records) == crossover.svg(records)
+    assert "without transfer" in crossover.svg(records)
+
+
+def test_a_stored_record_makes_the_page_without_running(tmp_path: Path) -> None:
+    points = [
+        record("CPU core, hash", 256, 40e6, 1_000, is_fpga=False),
+        record("board, index", 256, 100e6 / 3, 1, is_fpga=True),
+    ]
+    run = {"size": "quick", "environment": {"cpu": "a Xeon", "cores": 2}, "points": points}
+    path = crossover.store(run, tmp_path)
+    assert path.name == "cpu-fpga-quick.json"
+    assert "33333000.0" in path.read_text()
+    assert "sources" not in path.read_text()
+    pages = page.pages(tmp_path)
+    assert set(pages) == {
+        "results/claims.md",
+        "results/cpu-fpga.md",
+        "results/charts/cpu-fpga-quick.svg",
+    }
+    text = pages["results/cpu-fpga.md"]()
+    assert answer(crossover.runs(tmp_path)["cpu-fpga-quick"]["points"]) in text
+    assert (
+        "a Xeon, one thread of 2 processors; load 1.5; revision abc, 2026-01-02; 2 points" in text
+    )
+    assert "others used" not in text
+    points[0]["measured"] = points[1]["measured"] = {**points[0]["measured"], "load_average": 3.0}
+    assert "load 3.0: others used it too" in crossover.page({"cpu-fpga-quick": run})
+    assert text.count("| board, index |") == 1
+    assert pages["results/charts/cpu-fpga-quick.svg"]().startswith("<svg")
+    with pytest.raises(InputError, match="has no records"):
+        stored.find(tmp_path)
 
 
 def test_the_verb_goes_on_where_it_was_interrupted(
@@ -140,21 +228,33 @@ def test_the_verb_goes_on_where_it_was_interrupted(
         measured.append(f"{contestant.name} {query.name} {window}")
         latency = {each: {"p50": 1.0, "p99": 2.0} for each in LOADS}
         found: dict[str, Any] = {"rate_tuples_per_s": 1e6 * window, "latency_us": latency}
-        return found | ({"cycles_per_tuple": 1.0} if contestant.is_fpga else {})
+        design = {"cycles_per_tuple": 1.0, "clock_mhz": 100.0}
+        return found | (design if contestant.is_fpga else {})
 
     monkeypatch.setattr(cpu_fpga, "measure", stand_in)
-    monkeypatch.setattr(cpu_fpga, "CONTESTANTS", (CPU, TINY))
+    fast = replace(TINY, name="fast", board=KV260, knobs={**TINY.knobs, "clock_mhz": 200})
+    monkeypatch.setattr(cpu_fpga, "CONTESTANTS", (CPU, TINY, fast))
     monkeypatch.setattr(cpu_fpga, "WINDOWS", {"quick": (8, 64)})
     words = ["bench", "cpu-fpga", "--out", str(tmp_path)]
     assert main(words) == 130
     assert main(words) == 0
     assert len(measured) == len(set(measured)) == 1 + 2 * 3 + 1  # TINY holds 8, for equality
     out = capsys.readouterr()
-    assert "2 of 7 points are in" in out.err
-    assert "No design here holds windows of 64." in " ".join(out.out.split())
-    page = (tmp_path / "report.html").read_text()
-    assert "When does the FPGA win?" in page
-    assert page.count("<svg") == 2 * 2 * len(QUERIES)
-    assert len(json.loads((tmp_path / "cpu-fpga.json").read_text())["points"]) == 7
+    assert "3 of 8 points are in" in out.err
+    assert "holds windows of 64: there the core wins" in " ".join(out.out.split())
+    html = (tmp_path / "report.html").read_text()
+    assert "When does the FPGA win?" in html
+    assert html.count("<svg") == 2 * 2 * len(QUERIES)
+    points = json.loads((tmp_path / "cpu-fpga.json").read_text())["points"]
+    assert len(points) == 8
+    rates = {each["who"]: each["rate_tuples_per_s"] for each in points if each["is_fpga"]}
+    assert rates == {TINY.name: 8e6, "fast": 16e6}  # the same design at twice the clock
+    monkeypatch.setattr(experiments, "sources", lambda: "other")
+    measured.clear()
+    measured += ["one", "two", "three"]
+    assert main([*words, "--record", str(tmp_path / "kept")]) == 0
+    assert "8 points in" in capsys.readouterr().err
+    assert len(measured) == 3 + 2 * 3 + 1
+    assert (tmp_path / "kept" / "cpu-fpga-quick.json").is_file()
     assert main([*words, "--threads", "2"]) == 2
     assert "drop --threads" in capsys.readouterr().err

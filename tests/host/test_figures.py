@@ -1,5 +1,6 @@
 """Every figure of the papers has a command or a reason; experiments cite what there is."""
 
+import argparse
 import json
 import re
 from pathlib import Path
@@ -61,12 +62,26 @@ def test_all_experiments_run_though_one_cannot(
         return 0
 
     monkeypatch.setattr(bench, "_run", run)
+
+    def compared(args: argparse.Namespace) -> int:
+        assert args.threads is None, "designs are compared with one core"
+        ran.append("cpu-fpga")
+        return 0
+
+    def without_spark(*_: object) -> None:
+        raise InputError("no data was made")
+
+    monkeypatch.setattr(bench.cpu_fpga, "run", compared)
+    monkeypatch.setattr(bench.runner, "generate_all", without_spark)
+    monkeypatch.setattr(experiments, "read", lambda name, _size: name)
     monkeypatch.setattr(experiments, "names", lambda: ["a", "b", "c"])
-    assert main(["bench", "all"]) == 1
-    assert ran == ["a", "b", "c"]
-    assert "b: a package is missing" in capsys.readouterr().err
+    assert main(["bench", "all", "--threads", "2"]) == 1
+    assert ran == ["a", "b", "c", "cpu-fpga"]
+    said = capsys.readouterr().err
+    assert "b: a package is missing" in said
+    assert "no data was made" in said
     assert main(["bench", "all", "--out", "x"]) == 2
-    assert ran == ["a", "b", "c"]
+    assert ran == ["a", "b", "c", "cpu-fpga"]
 
 
 def test_claims_are_judged_by_stored_records_without_a_run(

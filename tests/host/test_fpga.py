@@ -9,7 +9,7 @@ from tests.host.test_engines import check, held, outcome_of
 
 from streamjoin import oracle, verify
 from streamjoin.engines import catalog
-from streamjoin.errors import EngineError, UnsupportedError
+from streamjoin.errors import EngineError, InputError, UnsupportedError
 from streamjoin.tuples import Stream
 from streamjoin_common.language.predicates import Predicate
 from streamjoin_common.language.windows import Window, parse_window
@@ -162,3 +162,24 @@ def test_what_cannot_be_replayed_is_refused_in_a_sentence() -> None:
     far = cases.stream("r", [0, 20_000_000], [1, 1])
     with pytest.raises(UnsupportedError, match=r"lasts 2,000,000,000 cycles.* the speedup to 2 or"):
         outcome_of(ENGINE, far, far, cases.EQUI, parse_window("count:12"), arrival="replay")
+
+
+@pytest.mark.parametrize("window", ["count:12", "all"])
+@pytest.mark.parametrize("group", [3, 0])
+def test_groups_of_arrivals_are_exact_and_promise_no_order(group: int, window: str) -> None:
+    engine, times = catalog.get("fpga-splitjoin"), list(range(60))
+    r = cases.stream("r", times, [x % 4 for x in times])
+    s = cases.stream("s", times, [x % 3 for x in times])
+    knobs = {"group": group}
+    outcome = outcome_of(engine, r, s, cases.EQUI, parse_window(window), knobs=knobs)
+    right = oracle.join(r, s, cases.EQUI, parse_window(window))
+    verify.check(outcome.pairs, right, engine.name)
+    assert outcome.metrics["order"] == "none"
+
+
+def test_the_outer_order_is_refused_between_groups_of_arrivals() -> None:
+    engine, r = catalog.get("fpga-splitjoin"), cases.stream("r", [1], [1])
+    with pytest.raises(InputError, match="order outer needs knob group 1, not 3"):
+        outcome_of(
+            engine, r, r, cases.EQUI, parse_window("count:1"), knobs={"group": 3}, order="outer"
+        )

@@ -15,8 +15,7 @@ from tests.host import report_samples as samples
 
 from streamjoin.bench.calls import CASES
 from streamjoin.bench.cpu_fpga.contestants import CONTESTANTS
-from streamjoin.bench.cpu_fpga.measure import LOADS
-from streamjoin.bench.sustained import Attempt, Sustained
+from streamjoin.bench.sustained import LOADS, Attempt, Loaded, Sustained
 from streamjoin.cli import (
     OTHER_VERBS,
     OWN_VERBS,
@@ -96,14 +95,18 @@ def of_cpu_fpga() -> None:
         "window": 65_536,
         "who": max((c.name for c in CONTESTANTS), key=len),
     }
-    point |= {"rate_tuples_per_s": 1.234e7, "is_fpga": False, "joules_per_million": 0.1234}
+    point |= {"rate_tuples_per_s": 1.234e7, "is_fpga": True, "joules_per_million": 0.1234}
     point |= {"latency_us": {f"{load:.0%}": quantiles for load in LOADS}}
+    point["transfer"] = {"rate_tuples_per_s": 1.234e7, "added_us": 40.0}
     cpu_fpga._print([point])
 
 
 def of_rate() -> None:
     attempt = Attempt(1.5e6, 0.7, 0.1, 120.0, True)
     rate._print([Sustained("fpga-splitjoin-hash", 2, 5e6, (attempt,) * 9)])
+    latency = {"p50": 12_345.0, "p99": 123_456.0}
+    loaded = tuple(Loaded(load, 1e6, latency, "arrival") for load in LOADS)
+    rate._print([Sustained("fpga-splitjoin-hash", 2, 5e6, (attempt,) * 9, loaded)])
 
 
 def of_hw_latency() -> None:

@@ -56,7 +56,8 @@ class Modelled:
             arriving_s = (job.end_us - job.start_us) / 1e6 / job.speedup
             self.rates.append(job.tuples / arriving_s)
             wall_s = max(arriving_s, job.tuples / self.capacity) + 0.001
-            metrics = {"wall_s": wall_s, "latency_us": {"p95": 1000.0}}
+            p95 = 1e6 / max(1.0, self.capacity - self.rates[-1])
+            metrics = {"wall_s": wall_s, "latency_us": {"p95": p95}, "latency_from": "arrival"}
         return run.Outcome(job, NO_PAIRS, metrics)
 
 
@@ -84,6 +85,30 @@ def test_an_engine_that_keeps_up_with_nothing_is_given_up(monkeypatch: pytest.Mo
     result = sustained.search(join_of(job_of()), 0.05, check, lambda _: None)
     assert result.best is None
     assert len(result.attempts) == sustained.MAX_REPLAYS
+
+
+def test_latencies_are_those_of_replays_at_shares_of_the_rate_that_was_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    model, checked = Modelled(90_000, 90_000), []
+    monkeypatch.setattr(run, "run", model)
+    join = join_of(job_of())
+    found = sustained.search(join, 0.05, check, lambda _: None)
+    assert found.best is not None
+    searched = len(model.rates)
+    loaded = sustained.under_loads(join, found, sustained.LOADS, checked.append).loaded
+    rates = [load * found.best.rate_tuples_per_s for load in (0.1, 0.5, 0.9)]
+    assert [each.rate_tuples_per_s for each in loaded] == pytest.approx(rates)
+    assert model.rates[searched:] == pytest.approx(rates)
+    assert len(checked) == 3
+    latencies = [each.latency_us["p95"] for each in loaded]
+    assert latencies == pytest.approx([1e6 / (90_000 - rate) for rate in rates])
+    assert {each.latency_from for each in loaded} == {"arrival"}
+    wrong = partial(join.verify, expected=Expected(Pairs.of([(0, 0)]), "oracle"))
+    with pytest.raises(MismatchError):
+        sustained.under_loads(join, found, sustained.LOADS, wrong)
+    nothing = replace(found, attempts=())
+    assert sustained.under_loads(join, nothing, sustained.LOADS, check) is nothing
 
 
 def test_every_replay_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,10 +156,16 @@ def test_the_verb_finds_a_rate_and_checks_it(
     }
     (tmp_path / "workload.json").write_text(json.dumps(description))
     monkeypatch.setattr(sustained, "MIN_REPLAY_S", 0.0)
-    words = ["rate", str(tmp_path), "--engines", "kang,ibwj-pim", "--threads", "1"]
-    status = main([*words, "--precision", "0.5", "--json"])
+    engines = ["kang", "ibwj-pim", "fpga-splitjoin"]
+    words = ["rate", str(tmp_path), "--engines", ",".join(engines), "--threads", "1"]
+    status = main([*words, "--precision", "0.5", "--loads", "--json"])
     result = json.loads(capsys.readouterr().out)
-    assert [one["engine"] for one in result] == ["kang", "ibwj-pim"]
+    assert [one["engine"] for one in result] == engines
+    for one in filter(lambda one: one["sustained"], result):
+        assert [each["load"] for each in one["loaded"]] == [0.1, 0.5, 0.9]
+        assert {each["latency_from"] for each in one["loaded"]} == {"arrival"}
+    p99 = [each["latency_us"]["p99"] for each in result[2]["loaded"]]
+    assert 0 < p99[0] <= p99[1] <= p99[2] < 1_000, "a design waits for no scheduler"
     assert status == (0 if all(one["sustained"] for one in result) else 1)
     assert all(one["attempts"] for one in result)
 
@@ -149,7 +180,10 @@ def test_the_verb_finds_a_rate_and_checks_it(
     assert main([*words, "--precision", "0.5", "--json"]) == 130
     assert [one["engine"] for one in json.loads(capsys.readouterr().out)] == ["kang"]
     words[3] = "fpga-splitjoin"
-    assert main(words) == 0
-    assert "fpga-splitjoin" in capsys.readouterr().out
+    assert main([*words, "--loads"]) == 0
+    out = capsys.readouterr().out
+    assert "fpga-splitjoin" in out
+    assert "p50, p99" in out
+    assert all(f"at {load}" in out for load in ("10%", "50%", "90%"))
     assert main([*words, "--precision", "2"]) == 2
     assert capsys.readouterr().err == "streamjoin: --precision must be 0.005 to 0.5, not 2.0\n"

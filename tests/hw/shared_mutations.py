@@ -94,7 +94,7 @@ SHARED_MUTATIONS = {
     ),
     "shared-read-too-early": Mutation(
         Fault(
-            "rtl.split.emitter",
+            "rtl.split.hits",
             "empty.eq(here == seen)",
             "empty.eq(here == end)",
             "a word of the list is looked at before it can be read",
@@ -104,7 +104,7 @@ SHARED_MUTATIONS = {
     ),
     "shared-no-second-look": Mutation(
         Fault(
-            "rtl.split.emitter",
+            "rtl.split.hits",
             "m.d.comb += following.eq(start)",
             "m.d.comb += following.eq(here)",
             "the list is looked through for the first probe only",

@@ -139,7 +139,7 @@ def test_model_copies_to_a_folder_that_is_not_there(
             "--param must be NAME=VALUE with NAME one of design, cores, segment_tuples, lanes, "
             "terms, payload_bits, merge_arity, result_fifo_words, forward, probes, order, "
             "timestamp_bits, window_memory, theta, buckets, ways, lead_tuples, comparators, "
-            "kinds, not 'lanes'",
+            "kinds, stars, not 'lanes'",
         ),
         (
             ("verilog", "--preset", "tiny"),
@@ -152,6 +152,22 @@ def test_model_copies_to_a_folder_that_is_not_there(
         (
             ("simulate", "--preset", "tiny", "--stall", "1024"),
             "--stall must be from 0 to 1000 (of 1024 cycles), not 1024",
+        ),
+        (
+            ("simulate", "--preset", "tiny-split", "--group", "3"),
+            "groups of 3 arrivals need --param stars=grouped",
+        ),
+        (
+            (
+                "rate",
+                "--preset",
+                "tiny-split",
+                "--param",
+                "stars=grouped",
+                "--groups",
+                "4294967296",
+            ),
+            "a group must have from 0 to 4294967295 arrivals, not 4294967296",
         ),
     ],
 )

@@ -40,6 +40,16 @@ def design(name: str, term: str, cores: int, segment: int, **others: Any) -> Des
 DESIGNS = {
     "chain": design("handshake", "band:int32", 2, 16, lanes=4, forward="fast", payload_bits=24),
     "split": design("splitjoin", "equi:int32", 2, 16, lanes=4, probes=2, order="outer"),
+    "grouped": design(
+        "splitjoin",
+        "equi:int32",
+        2,
+        16,
+        lanes=4,
+        probes=3,
+        order="outer",
+        stars="grouped",
+    ),
     "hash": design("splitjoin-hash", "equi:int32", 1, 32, buckets=16, ways=4, lead_tuples=16),
     "index": design(
         "splitjoin-index", "band:int32", 1, 32, lanes=8, buckets=16, ways=2, order="inner"
@@ -170,7 +180,10 @@ def bulk(model: Model, kind: str, tuples: int, **choices: Any) -> int:
     model.set_registers({"window_r": windows[0], "window_s": windows[1], **bands})
     model.set_registers({"time_r": 50, "time_s": 60, "kind": JOIN_KINDS.index(kind)})
     owed, given, lone, counts = [], [], [], [0, 0]
-    order = ArrivalOrder(params)
+    group = 5 if params.has_groups else 1
+    if params.has_groups:
+        model.write("group_arrivals", group)
+    order = ArrivalOrder(params, group)
     taken = 0
     for chunk in draw_chunks(params, rng, tuples, 2 * params.window_capacity):
         if not taken:
@@ -221,15 +234,16 @@ def test_millions_of_tuples_are_exact(model: Model) -> None:
         bulk(model, kind, 420_000, **choices)
 
 
-def test_stars_and_rows_without_partner_pass_side_by_side() -> None:
+@pytest.mark.parametrize(("name", "arrivals"), [("split", 1), ("grouped", 7)])
+def test_stars_and_rows_without_partner_pass_side_by_side(name: str, arrivals: int) -> None:
     """With punctuation a group is what lies between two stars, but for rows without partner."""
-    params = DESIGNS["split"]
-    workload = random_workload(params, np.random.default_rng(SEED), 400)
+    params = DESIGNS[name]
+    workload = random_workload(params, np.random.default_rng(SEED), 400, group=arrivals)
     with Model(params, build_model(params)) as model:
         model.write("order", 1 | 1 << 4)
         outcome = run(model, workload, "inner")
         groups = _groups(outcome)
-        assert len(groups) == 401
+        assert len(groups) == 1 + -(-400 // arrivals)
         assert _groups(run(model, workload, "full", stall_per_1024=300)) == groups
 
 

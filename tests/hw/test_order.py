@@ -1,5 +1,7 @@
 """Results out of a promised order are noticed, wherever in a long input they are."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,7 @@ from streamjoin_hw.flow import build
 from streamjoin_hw.sim import run as bulk_run
 from streamjoin_hw.sim import testing
 from streamjoin_hw.sim.bulk import SlidingJoin, draw_chunks
-from streamjoin_hw.sim.model import Model, ModelError
+from streamjoin_hw.sim.model import Model, ModelError, chunk_of
 from streamjoin_hw.sim.order import ArrivalOrder, out_of_order
 from streamjoin_hw.sim.testing import Arrival, Workload
 
@@ -40,6 +42,53 @@ def test_under_the_inner_order_the_earlier_tuples_are_in_turn_too() -> None:
     wrong = "result (0, 1) of arrival 3 was given after one of arrival 3"
     assert out_of_order(workload, swapped, "inner") == wrong
     assert out_of_order(workload, swapped, "outer") == ""
+
+
+@pytest.mark.parametrize(
+    ("group", "sentence"),
+    [
+        (1, "result (0, 0) of arrival 1 was given after one of arrival 2"),
+        (2, "result (0, 0) of arrival 1 was given after one of arrival 2"),
+        (3, ""),
+        (4, "result (1, 1) of arrival 3 was given after one of arrival 5"),
+        (6, ""),
+        (0, ""),
+    ],
+)
+def test_within_a_group_of_arrivals_results_are_in_any_order(group: int, sentence: str) -> None:
+    workload = Workload(PARAMS, ARRIVALS, 8, 8, group=group)
+    # Later tuples: arrivals 2, 1, 5, 3.
+    pairs = [(1, 0), (0, 0), (2, 2), (1, 1)]
+    assert out_of_order(workload, pairs, "outer") == sentence
+    order = ArrivalOrder(PARAMS, group)
+    order.take(chunk_of(PARAMS, ARRIVALS))
+    for r, s in pairs:
+        order.see(np.array([r], np.uint64), np.array([s], np.uint64))
+    assert order.fault == sentence
+    # The inner order is between all arrivals.
+    assert out_of_order(workload, pairs[:2], "inner") != ""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("group", [1, 2, 3, 7, 64, 0])
+@pytest.mark.parametrize("comparators", ["own", "shared"])
+def test_a_million_tuples_are_exact_and_in_order_between_groups(
+    comparators: str, group: int
+) -> None:
+    params = replace(PRESETS["tiny-split"], stars="grouped", comparators=comparators)
+    figures = bulk_run.bulk_run(
+        params,
+        build.build_model(params),
+        tuples=1_000_000,
+        windows=(24, 21),
+        seed=SEED,
+        idle_per_1024=100,
+        stall_per_1024=200,
+        report=lambda _taken: None,
+        group=group,
+    )
+    assert figures["verdict"] == bulk_run.EXACT, figures
+    assert (figures["tuples"], figures["group"]) == (1_000_000, group)
 
 
 @pytest.mark.parametrize("swap", [None, 0, 700, 1900])
@@ -105,8 +154,6 @@ def test_a_long_run_ends_where_the_order_breaks(monkeypatch: pytest.MonkeyPatch)
 
 def test_a_tuple_a_cycle_is_taken_at_match_rates_up_to_one() -> None:
     """The queue has room for 64 tuples, the buckets for the whole window."""
-    from dataclasses import replace
-
     from streamjoin_hw.studies.rate.loads import Load, measure
 
     params = replace(PARAMS, segment_tuples=448, lanes=4, buckets=256, ways=8, lead_tuples=64)

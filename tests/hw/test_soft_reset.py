@@ -26,6 +26,9 @@ DESIGNS = {
     "shared": DesignParams(
         design="splitjoin", cores=1, segment_tuples=2, probes=2, comparators="shared"
     ),
+    "grouped": DesignParams(
+        design="splitjoin", cores=1, segment_tuples=2, order="outer", stars="grouped"
+    ),
     "kinds": DesignParams(design="splitjoin", cores=1, segment_tuples=2, kinds="all"),
     "hash": DesignParams(design="splitjoin-hash", cores=1, segment_tuples=4, buckets=2, ways=2),
     "index": DesignParams(

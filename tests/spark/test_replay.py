@@ -1,5 +1,7 @@
 """A replay: files appear as tuples arrive, and streaming queries give the oracle's result."""
 
+from pathlib import Path
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -11,6 +13,7 @@ from streamjoin.tuples import Stream
 from streamjoin_common.language.predicates import Predicate
 from streamjoin_common.language.windows import parse_window
 from streamjoin_datagen.session import Session
+from streamjoin_spark import engine as engine_module
 from streamjoin_spark.engine import Spark, SparkEngine
 from streamjoin_spark.yardstick import SparkSql
 
@@ -97,6 +100,27 @@ def test_join_columns_may_be_called_as_the_files_own(engine: SparkEngine, arriva
         right = oracle.join(r, s, asked.predicate, asked.window)
         assert len(right) > 0
         verify.check(run.run(engine, job).pairs, right, engine.name)
+
+
+def test_a_folder_that_moves_while_it_is_watched_costs_no_pair(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked, looks = engine_module._batches, 0
+
+    def moved_at_first(out: Path, known: set[str]) -> list[Path]:
+        nonlocal looks
+        looks += 1
+        if looks == 1:
+            raise FileNotFoundError(out)
+        return asked(out, known)
+
+    monkeypatch.setattr(engine_module, "_batches", moved_at_first)
+    r, s = streams(3)
+    predicate, window = Predicate.parse(on="k"), parse_window("time:90us")
+    asked_for = run.complete(Spark(), Job(r, s, predicate, window, arrival="replay"), {})
+    outcome = run.run(Spark(), asked_for)
+    assert looks > 1, "it went on looking"
+    verify.check(outcome.pairs, oracle.join(r, s, predicate, window), "spark")
 
 
 def test_files_appear_when_their_tuples_have_arrived(session: Session) -> None:

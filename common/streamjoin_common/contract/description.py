@@ -61,7 +61,8 @@ TUSER = (
         "bit": TUser.PUNCTUATION,
         "doc": "The beat is no result. With tlast it ends the input, and everything owed has been "
         "given; every input has exactly one, also an empty one that was ended by the drain bit. "
-        "Without tlast it ends the results of one tuple (register order, bit punctuate).",
+        "Without tlast it ends the results of one tuple, or of a group of arrivals (register "
+        "order, bit punctuate).",
     },
     {
         "name": "side",

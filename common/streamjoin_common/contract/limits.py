@@ -3,7 +3,10 @@
 from typing import TypeGuard
 
 OLDER_INTERFACE_VERSION = 2
-"""That of designs which have none of the newest layouts and registers."""
+"""That of designs which have none of the newer layouts and registers."""
+
+KINDS_INTERFACE_VERSION = 3
+"""That of designs with the register ``kind`` or ``bucket_words``, and none of the newest."""
 
 HOLD_WORDS = 8
 """Words that must be free in a core's result FIFO for it not to ask for a hold.
@@ -27,11 +30,23 @@ MAX_TERMS = 4
 WINDOW_BITS = 24
 """Bits of a count window's length in tuples."""
 
+COUNTS = {
+    "cores": (1, 1024),
+    "segment_tuples": (1, 65536),
+    "lanes": (1, 64),
+    "payload_bits": (MIN_PAYLOAD_BITS, 32),
+    "merge_arity": (2, 16),
+    "result_fifo_words": (2 * HOLD_WORDS, 4096),
+    "probes": (1, 16),
+}
+"""Minimum and maximum of the parameters that every design checks alike."""
+
 DESIGNS = ("handshake", "splitjoin", "splitjoin-hash", "splitjoin-index")
 FORWARDS = ("step", "fast")
 ORDERS = ("none", "outer", "inner")
 MEMORIES = ("auto", "registers", "lutram", "bram")
 COMPARATORS = ("own", "shared")
+STARS = ("each", "grouped")
 KIND_CHOICES = ("inner", "all")
 JOIN_KINDS = ("inner", "left", "right", "full", "semi", "anti")
 """Kinds of join by the number that a register has for each."""
@@ -43,8 +58,17 @@ CHOICES = {
     "window_memory": MEMORIES,
     "comparators": COMPARATORS,
     "kinds": KIND_CHOICES,
+    "stars": STARS,
 }
 """What each parameter is one of that is a name."""
+
+FOREIGN = {
+    "handshake": ("probes", "order", "comparators", "stars"),
+    "splitjoin": ("forward",),
+    "splitjoin-hash": ("forward", "probes", "order", "comparators", "stars"),
+    "splitjoin-index": ("forward", "probes", "comparators", "lead_tuples", "stars"),
+}
+"""Parameters that mean nothing in a design."""
 
 SWEPT_ROWS = 32
 """Rows that are looked at together when it is decided which of them had no partner."""

@@ -9,7 +9,10 @@ from typing import Any
 
 from streamjoin_common.contract.limits import (
     CHOICES,
+    COUNTS,
+    FOREIGN,
     HOLD_WORDS,
+    KINDS_INTERFACE_VERSION,
     MAX_TERMS,
     MIN_PAYLOAD_BITS,
     MIN_SPARE_ROWS,
@@ -29,7 +32,7 @@ from streamjoin_common.contract.terms import (
 )
 from streamjoin_common.contract.theta import Theta
 
-INTERFACE_VERSION = 3
+INTERFACE_VERSION = 4
 """Version of the newest layouts and registers."""
 
 
@@ -95,6 +98,9 @@ class DesignParams:
     kinds : str
         Kinds of join that a register chooses from: ``"inner"`` alone, or ``"all"``, for which
         payloads are kept outside the windows. A chain that forwards by step has ``"inner"``.
+    stars : str
+        What an order of ``splitjoin`` is exact between: ``"each"`` arrival and the next, or
+        ``"grouped"``, groups of as many as a register says.
 
     Raises
     ------
@@ -121,16 +127,13 @@ class DesignParams:
     lead_tuples: int = 64
     comparators: str = "own"
     kinds: str = "inner"
+    stars: str = "each"
 
     def __post_init__(self) -> None:
-        require(is_count(self.cores, 1, 1024), "cores", "an integer from 1 to 1024", self.cores)
-        require(
-            is_count(self.segment_tuples, 1, 65536),
-            "segment_tuples",
-            "an integer from 1 to 65536",
-            self.segment_tuples,
-        )
-        require(is_count(self.lanes, 1, 64), "lanes", "an integer from 1 to 64", self.lanes)
+        for name, (minimum, maximum) in COUNTS.items():
+            value = getattr(self, name)
+            integer = f"an integer from {minimum} to {maximum}"
+            require(is_count(value, minimum, maximum), name, integer, value)
         require(self.lanes <= self.segment_tuples, "lanes", "at most segment_tuples", self.lanes)
         strings = [term.text if isinstance(term, Term) else repr(term) for term in self.terms]
         if len(strings) > MAX_TERMS:
@@ -144,35 +147,10 @@ class DesignParams:
             self.terms,
         )
         object.__setattr__(self, "terms", tuple(self.terms))
-        require(
-            is_count(self.payload_bits, MIN_PAYLOAD_BITS, 32),
-            "payload_bits",
-            f"an integer from {MIN_PAYLOAD_BITS} to 32",
-            self.payload_bits,
-        )
-        require(
-            is_count(self.merge_arity, 2, 16),
-            "merge_arity",
-            "an integer from 2 to 16",
-            self.merge_arity,
-        )
-        require(
-            is_count(self.result_fifo_words, 2 * HOLD_WORDS, 4096),
-            "result_fifo_words",
-            f"an integer from {2 * HOLD_WORDS} to 4096",
-            self.result_fifo_words,
-        )
-        require(is_count(self.probes, 1, 16), "probes", "an integer from 1 to 16", self.probes)
         for name, choices in CHOICES.items():
             value = getattr(self, name)
             require(value in choices, name, f"one of {', '.join(choices)}", value)
-        foreign = {
-            "handshake": ("probes", "order", "comparators"),
-            "splitjoin": ("forward",),
-            "splitjoin-hash": ("forward", "probes", "order", "comparators"),
-            "splitjoin-index": ("forward", "probes", "comparators", "lead_tuples"),
-        }[self.design]
-        for name in foreign:
+        for name in FOREIGN[self.design]:
             plain = type(self).__dataclass_fields__[name].default
             value = getattr(self, name)
             require(value == plain, name, f"{plain} in the design {self.design}", value)
@@ -206,6 +184,8 @@ class DesignParams:
             "inner where a chain forwards by step, take forward=fast for the others",
             self.kinds,
         )
+        grouped_order = self.order != "none" or not self.has_groups
+        require(grouped_order, "order", "outer or inner where stars are grouped", self.order)
         if self.has_shared_comparators:
             self._check_shared(",".join(strings))
         if self.design == "splitjoin-hash":
@@ -264,6 +244,11 @@ class DesignParams:
     def has_shared_comparators(self) -> bool:
         """Whether one pool of comparators serves both halves of a core."""
         return self.comparators == "shared"
+
+    @property
+    def has_groups(self) -> bool:
+        """Whether a register says how many arrivals an order is not exact among."""
+        return self.stars == "grouped"
 
     @property
     def decides_kinds(self) -> bool:
@@ -346,11 +331,10 @@ class DesignParams:
         # Not `dataclasses.asdict`, which would copy the function of theta.
         plain = {each.name: getattr(self, each.name) for each in dataclasses.fields(self)}
         plain["terms"] = [term.text for term in self.terms]
-        if not self.has_shared_comparators:
+        for name in ("comparators", "kinds", "stars"):
             # Designs made before there was a choice keep their digest.
-            del plain["comparators"]
-        if not self.decides_kinds:
-            del plain["kinds"]
+            if plain[name] == type(self).__dataclass_fields__[name].default:
+                del plain[name]
         if self.theta is not None:
             plain["theta"] = {"name": self.theta.name, "source_digest": self.theta.source_digest}
         return plain
@@ -385,8 +369,10 @@ class DesignParams:
         Raised for the designs whose layouts or registers change, so that the others, and what was
         measured of them, stay as they are.
         """
-        is_newest = self.decides_kinds or self.design == "splitjoin-index"
-        return INTERFACE_VERSION if is_newest else OLDER_INTERFACE_VERSION
+        if self.has_groups:
+            return INTERFACE_VERSION
+        has_newer = self.decides_kinds or self.design == "splitjoin-index"
+        return KINDS_INTERFACE_VERSION if has_newer else OLDER_INTERFACE_VERSION
 
     @property
     def digest(self) -> str:

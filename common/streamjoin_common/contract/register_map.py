@@ -69,6 +69,13 @@ def _time_registers(params: DesignParams) -> list[Register]:
     return [*windows, evicted]
 
 
+def _punctuated(params: DesignParams) -> str:
+    """Return what a star ends the results of."""
+    if not params.has_groups:
+        return "tuple"
+    return "group of group_arrivals; the side is 1 if an S tuple is in it"
+
+
 def _setting_registers(params: DesignParams) -> list[Register]:
     """Settings of ``splitjoin``: order, its interval, which cores to exclude."""
     entries = []
@@ -93,7 +100,7 @@ def _setting_registers(params: DesignParams) -> list[Register]:
                         4,
                         1,
                         "Give a beat with tuser's punctuation bit and its side after the results "
-                        "of every tuple.",
+                        f"of every {_punctuated(params)}.",
                     ),
                 ),
             )
@@ -107,6 +114,20 @@ def _setting_registers(params: DesignParams) -> list[Register]:
                 f"Under the inner order, results whose earlier tuples lie in the same group of so "
                 f"many times {params.cores} tuples are not ordered among each other; the largest "
                 "power of two that divides it counts. 0 is one group; 1, as after reset, is exact.",
+                NEXT_INPUT,
+            )
+        )
+    if params.has_groups:
+        entries.append(
+            Register(
+                "group_arrivals",
+                0x6C,
+                "rw",
+                "Under the outer order, results whose later tuples are in the same group of so "
+                "many arrivals are not ordered among each other. Arrivals of both sides are "
+                "counted together, from the first one of an input; its last group may have fewer. "
+                "0 is one group; 1, as after reset, is exact. Under the inner order it is taken "
+                "as 1.",
                 NEXT_INPUT,
             )
         )

@@ -261,9 +261,14 @@ def definition(point: Point, workload: Mapping[str, Any], threads: int) -> str:
     threads : int
         Threads where the point's table names none.
     """
-    sources = hashlib.sha256()
-    for path in sorted((Path(__file__).parents[1] / "engines").rglob("*.py")):
-        sources.update(path.read_bytes())
     asked = {"threads": threads, **point.table}
-    text = json.dumps([asked, workload, sources.hexdigest()], sort_keys=True)
+    text = json.dumps([asked, workload, sources()], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def sources() -> str:
+    """Digest of the engines' code, on which every figure depends."""
+    code = hashlib.sha256()
+    for path in sorted((Path(__file__).parents[1] / "engines").rglob("*.py")):
+        code.update(path.read_bytes())
+    return code.hexdigest()

@@ -1,7 +1,7 @@
 """Runs an experiment point by point; what was finished before an interrupt is not run again."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -98,6 +98,31 @@ def check(experiment: Experiment, size: str) -> None:
         raise InputError(f"{experiment.name} has no points at size {size}")
     for point in experiment.points:
         check_table(point.table, f"{experiment.name}: {point.label}")
+
+
+def generate_all(every: Sequence[Experiment], folder: Path, data: Path) -> None:
+    """Make the workloads of several experiments in one session of Spark.
+
+    Each of them then finds what it needs, and starts none.
+
+    Parameters
+    ----------
+    every : sequence of Experiment
+        Whose workloads are made, those that are missing.
+    folder : Path
+        Where the list of workloads is written.
+    data : Path
+        Where the workloads are made.
+
+    Raises
+    ------
+    StreamJoinError
+        If the generation fails; its own sentence is on stderr by then.
+    """
+    suite = folder / "workloads.toml"
+    points = tuple(point for experiment in every for point in experiment.points)
+    storage.write_text(suite, experiments.suite_text("all", points), parents=True)
+    generate(suite, data)
 
 
 def run_experiment(

@@ -4,8 +4,8 @@ The arrival times of an input are stretched or squeezed until the engine just ke
 it is done soon after the last arrival: what it is behind by then is what its queue has grown.
 """
 
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from streamjoin.errors import InputError
@@ -23,6 +23,9 @@ MIN_REPLAY_S = 0.5
 
 MAX_REPLAYS = 8
 """Maximum replays while all of them, or none, were kept up with."""
+
+LOADS = (0.1, 0.5, 0.9)
+"""Shares of the sustained rate at which latencies are measured, the same for every engine."""
 
 CLIMB = 1.25
 """Next rate by the last where the engine has kept up with every one."""
@@ -58,6 +61,33 @@ class Attempt:
 
 
 @dataclass(frozen=True)
+class Loaded:
+    """Latencies of the replay at a share of the sustained rate.
+
+    Attributes
+    ----------
+    load : float
+        The share.
+    rate_tuples_per_s : float
+        Arrivals of both streams together.
+    latency_us : dict of str to float
+        Quantiles in microseconds, from the arrival of the later tuple to the match: ``p50``,
+        ``p95``, ``p99``, ``max``; None without matches. A design's are cycles of its clock.
+    latency_from : str
+        ``"arrival"``; ``"file"`` for an engine that is given files.
+    """
+
+    load: float
+    rate_tuples_per_s: float
+    latency_us: dict[str, float | None]
+    latency_from: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
 class Sustained:
     """Result of a search.
 
@@ -71,12 +101,15 @@ class Sustained:
         Its throughput when everything has arrived before.
     attempts : tuple of Attempt
         In the order in which they were made.
+    loaded : tuple of Loaded
+        Latencies below the sustained rate, where they were asked for.
     """
 
     engine: str
     threads: int
     at_rest_tuples_per_s: float
     attempts: tuple[Attempt, ...]
+    loaded: tuple["Loaded", ...] = ()
 
     @property
     def best(self) -> Attempt | None:
@@ -143,6 +176,38 @@ def search(
             high = rate
         rate = CLIMB * low if high == float("inf") else (low + high) / 2
     return Sustained(join.engine.name, job.threads, throughput, tuple(attempts))
+
+
+def under_loads(
+    join: ResolvedJoin,
+    found: Sustained,
+    loads: Sequence[float],
+    check: Callable[[Outcome], None],
+) -> Sustained:
+    """Replay the input at shares of the rate that was found, and add the latencies.
+
+    Parameters
+    ----------
+    join : ResolvedJoin
+        What was searched.
+    found : Sustained
+        What :func:`search` returned; without a sustained rate it stays as it is.
+    loads : sequence of float
+        Shares of its rate.
+    check : callable taking Outcome
+        Compares every replay's result with the right one.
+    """
+    if found.best is None:
+        return found
+    natural = join.job.tuples / ((join.job.end_us - join.job.start_us) / 1e6)
+    loaded = []
+    for load in loads:
+        rate = load * found.best.rate_tuples_per_s
+        outcome = join.arriving("replay", rate / natural).run()
+        check(outcome)
+        metrics = outcome.metrics
+        loaded.append(Loaded(load, rate, dict(metrics["latency_us"]), metrics["latency_from"]))
+    return replace(found, loaded=tuple(loaded))
 
 
 def _is_simulated(outcome: Outcome) -> bool:

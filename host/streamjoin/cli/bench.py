@@ -27,6 +27,7 @@ from streamjoin.report.records import RECORDS_FILE, read_records
 from streamjoin.report.results import Result
 from streamjoin.report.run_folder import check_run_folder, write_run
 from streamjoin.report.sentences import claim_figure, claim_published, claim_said
+from streamjoin.report.stored import crossover
 from streamjoin.run import check_options
 from streamjoin_common import storage
 from streamjoin_common.installed.completing import complete
@@ -70,7 +71,8 @@ class BenchVerb:
         name = parser.add_argument(
             "name",
             metavar="NAME",
-            help="list, all, claims, regress, calls, live, cpu-fpga, an experiment, or a TOML file",
+            help="list, all (every experiment, and cpu-fpga), claims, regress, calls, live, "
+            "cpu-fpga, an experiment, or a TOML file",
         )
         parser.add_argument(
             "records",
@@ -117,7 +119,7 @@ class BenchVerb:
             return regress.run(args)
         if args.records:
             raise InputError(f"bench {args.name} takes no {args.records[0]}: only regress does")
-        if args.record is not None and args.name in {"list", "claims", *OWN_TABLES}:
+        if args.record is not None and args.name in {"list", "claims", "calls", "live"}:
             raise InputError(f"bench {args.name} is no experiment: drop --record {args.record}")
         if args.name == "list":
             return _list(args)
@@ -130,16 +132,30 @@ class BenchVerb:
             return _run(args, args.name, threads)
         if args.out is not None:
             raise InputError(f"all experiments write to {RUNS}: drop --out {args.out}")
-        status = 0
-        names = experiments.names()
-        for number, name in enumerate(names, start=1):
-            say(f"experiment {number} of {len(names)}: {name}")
-            try:
-                status = max(status, _run(args, name, threads))
-            except StreamJoinError as error:  # one that lacks a package does not end the others
-                say(f"{name}: {error}")
-                status = 1
-        return status
+        return _all(args, threads)
+
+
+def _all(args: argparse.Namespace, threads: int) -> int:
+    """Run every experiment, then CPU beside FPGA; 1 if any result is wrong or missing."""
+    status = 0
+    every = [experiments.read(name, args.size) for name in experiments.names()]
+    try:
+        runner.generate_all(every, RUNS, args.data)
+    except StreamJoinError as error:  # each experiment tries again to make its own
+        say(str(error))
+    names = [*experiments.names(), crossover.NAME]
+    for number, name in enumerate(names, start=1):
+        say(f"experiment {number} of {len(names)}: {name}")
+        try:
+            if name == crossover.NAME:
+                done = cpu_fpga.run(argparse.Namespace(**{**vars(args), "threads": None}))
+            else:
+                done = _run(args, name, threads)
+            status = max(status, done)
+        except StreamJoinError as error:  # one that lacks a package does not end the others
+            say(f"{name}: {error}")
+            status = 1
+    return status
 
 
 def _run(args: argparse.Namespace, name: str, threads: int) -> int:

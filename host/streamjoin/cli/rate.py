@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from streamjoin import run, verify
-from streamjoin.bench.sustained import Attempt, Sustained, search
+from streamjoin.bench.sustained import LOADS, Attempt, Loaded, Sustained, search, under_loads
 from streamjoin.bench.workloads import read_workload
 from streamjoin.cli import options
 from streamjoin.cli.terminal import duration, print_json, print_table, progress, say, si
@@ -19,7 +19,8 @@ example:
       --window count:16384 --threads 2
 
 Arrival times are squeezed until an engine is no longer done soon after the last
-arrival.
+arrival. Latencies are counted from the arrival of the later tuple, with
+whatever it waits for; a design's are cycles of its model at its clock.
 """
 
 DEFAULT_PRECISION = 0.05
@@ -48,6 +49,12 @@ class RateVerb:
             default=DEFAULT_PRECISION,
             help=f"share between the rates kept up with and not; default {DEFAULT_PRECISION}",
         )
+        parser.add_argument(
+            "--loads",
+            action="store_true",
+            help="also replay at 10, 50 and 90 %% of each engine's rate: latencies from the "
+            "arrival of the later tuple, of CPU engines and designs alike",
+        )
         options.add_max_pairs(parser)
         parser.add_argument("--json", action="store_true", help="print JSON")
 
@@ -70,6 +77,8 @@ class RateVerb:
                 heard = partial(_say, join.engine.name)
                 check = partial(join.verify, expected=expected)
                 rates.append(search(join, args.precision, check, heard))
+                if args.loads:
+                    rates[-1] = under_loads(join, rates[-1], LOADS, check)
         finally:  # Ctrl-C, too, leaves what is known of the engines before
             if rates and args.json:
                 print_json([_plain(one) for one in rates])
@@ -94,12 +103,15 @@ def _plain(one: Sustained) -> dict[str, Any]:
         "at_rest_tuples_per_s": one.at_rest_tuples_per_s,
         "sustained": one.best.to_dict() if one.best else None,
         "attempts": [each.to_dict() for each in one.attempts],
+        "loaded": [each.to_dict() for each in one.loaded],
         "verified": True,
     }
 
 
 def _print(rates: list[Sustained]) -> None:
-    headings = ["engine", "threads", "sustained", "p95 there\nfrom arrival", "at rest", "replays"]
+    loads = [f"p50, p99\nat {load:.0%}" for load in LOADS if any(one.loaded for one in rates)]
+    headings = ["engine", "threads", "sustained", "p95 there\nfrom arrival", *loads]
+    headings += ["at rest", "replays"]
     rows = []
     for one in rates:
         best = one.best
@@ -109,11 +121,21 @@ def _print(rates: list[Sustained]) -> None:
                 str(one.threads),
                 si(best.rate_tuples_per_s, "tuples/s") if best else "none that was tried",
                 duration(best.p95_us) if best else "-",
+                *(_latencies(one.loaded[number : number + 1]) for number in range(len(loads))),
                 si(one.at_rest_tuples_per_s, "tuples/s"),
                 str(len(one.attempts)),
             ]
         )
     print_table(headings, rows, {*headings[1:]})
+
+
+def _latencies(loaded: tuple[Loaded, ...]) -> str:
+    """Write the latencies at a load, with their origin where it is not the arrival."""
+    if not loaded:
+        return "-"
+    (at,) = loaded
+    both = ", ".join(duration(at.latency_us[name]) for name in ("p50", "p99"))
+    return both if at.latency_from == "arrival" else f"{both} from {at.latency_from}"
 
 
 VERB = RateVerb()

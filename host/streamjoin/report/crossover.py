@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import base64
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from streamjoin.bench.cpu_fpga.costs import ASSUMED
 from streamjoin.bench.cpu_fpga.inputs import QUERIES
-from streamjoin.bench.cpu_fpga.verdict import latency_us, sentences, with_transfer
+from streamjoin.bench.cpu_fpga.verdict import answer, latency_us, with_transfer
 from streamjoin.report import units
 from streamjoin.report.charts.lines import line_chart
 from streamjoin.report.charts.points import Scale
 from streamjoin.report.charts.theme import variables
+from streamjoin.report.stored.crossover import HEADINGS, svg, table_row
 from streamjoin.report.templating import environment
 
 if TYPE_CHECKING:
@@ -21,19 +23,6 @@ if TYPE_CHECKING:
     from streamjoin.report.charts.canvas import Chart
 
 Record = dict[str, Any]
-
-HEADINGS = (
-    "window",
-    "who",
-    "rate",
-    "through the port",
-    "p50, p99 at 10 %",
-    "at 50 %",
-    "at 90 %",
-    "comparisons a cycle",
-    "LUT, block RAM",
-    "J per million",
-)
 
 
 def render_crossover(run: dict[str, Any]) -> str:
@@ -56,7 +45,8 @@ def render_crossover(run: dict[str, Any]) -> str:
         .get_template("crossover.html")
         .render(
             run=run,
-            verdicts=sentences(records),
+            answer=answer(records),
+            picture=base64.b64encode(svg(records).encode()).decode(),
             assumed=ASSUMED,
             queries=queries,
             headings=HEADINGS,
@@ -64,27 +54,6 @@ def render_crossover(run: dict[str, Any]) -> str:
             dark=variables(dark=True),
         )
     )
-
-
-def table_row(record: Record) -> list[str]:
-    """Return the figures of a point, as the page shows them under :data:`HEADINGS`."""
-    area, scanned = record.get("area"), record.get("comparisons_per_cycle")
-    joules = record["joules_per_million"]
-    return [
-        f"{record['window']:,}",
-        record["who"],
-        units.rate(record["rate_tuples_per_s"]),
-        units.rate(with_transfer(record)) if "transfer" in record else units.MISSING,
-        *(_latencies(record, load) for load in record["latency_us"]),
-        units.MISSING if scanned is None else f"{scanned:,.0f}",
-        f"{area['lut']:.0%}, {area['ramb18']:.0%}" if area else units.MISSING,
-        units.MISSING if joules is None else units.significant(joules),
-    ]
-
-
-def _latencies(record: Record, load: str) -> str:
-    both = (latency_us(record, load, name) for name in ("p50", "p99"))
-    return ", ".join(units.microseconds(value) for value in both)
 
 
 def _charts(query: str, records: Sequence[Record]) -> list[Chart]:

@@ -229,9 +229,9 @@ def claim_points(claim: Mapping[str, Any]) -> str:
 
 def claim_said(claim: Mapping[str, Any]) -> str:
     """Say it all in one sentence."""
-    if not claim["points"]:
-        return "no point was measured"
-    how = f" ({claim_rule(claim)})" if claim_rule(claim) else ""
     why = f". Why: {claim['why']}" if claim.get("why") else ""
+    if not claim["points"]:
+        return f"no point was measured{why}"
+    how = f" ({claim_rule(claim)})" if claim_rule(claim) else ""
     where = f"{CLAIM_MEASURES[claim['of']]} at {claim_points(claim)}"
     return f"{claim_figure(claim)}{how} of {where}{why}"

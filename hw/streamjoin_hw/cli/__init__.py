@@ -19,7 +19,7 @@ from streamjoin_common.errors import UsageError
 from streamjoin_common.installed.completing import complete
 from streamjoin_common.suggestions import did_you_mean
 from streamjoin_hw.cli.latency import configure as configure_latency
-from streamjoin_hw.cli.options import design_from, parameters_help
+from streamjoin_hw.cli.options import GROUP_HELP, chosen_group, design_from, parameters_help
 from streamjoin_hw.cli.power import configure as configure_power
 from streamjoin_hw.cli.prove import configure as configure_prove
 from streamjoin_hw.cli.rate import configure as configure_rate
@@ -143,6 +143,7 @@ def _simulate(arguments: argparse.Namespace) -> int:
     if arguments.tuples < 1:
         raise UsageError(f"--tuples must be at least 1, not {arguments.tuples}")
     check_seed(arguments.seed)
+    group = chosen_group(params, arguments.group)
     idle, stall = _per_1024("--idle", arguments.idle), _per_1024("--stall", arguments.stall)
     if arguments.waves is not None:
         return _waves(arguments, params, idle, stall)
@@ -159,6 +160,7 @@ def _simulate(arguments: argparse.Namespace) -> int:
             idle_per_1024=idle,
             stall_per_1024=stall,
             report=report,
+            group=group,
         )
     show(figures, as_json=arguments.json)
     return 0 if figures["verdict"] == EXACT else 1
@@ -326,6 +328,7 @@ class HardwareVerb:
             ("--stall", "output is not ready, of 1024 cycles (default 0)"),
         ):
             action.add_argument(flag, type=int, default=0, metavar="COUNT", help=help_line)
+        action.add_argument("--group", type=int, default=1, metavar="COUNT", help=GROUP_HELP)
         action.add_argument(
             "--waves",
             nargs="?",

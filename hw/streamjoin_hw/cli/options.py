@@ -40,6 +40,24 @@ def parameters_help() -> str:
     return "\n".join(lines) + "\n"
 
 
+GROUP_HELP = "arrivals of a group where stars=grouped, 0 for all (1)"
+
+
+def chosen_group(params: DesignParams, group: int) -> int:
+    """Check how many arrivals a group is to have.
+
+    Raises
+    ------
+    UsageError
+        If the design has no groups, or cannot count so many.
+    """
+    if not 0 <= group < 1 << 32:
+        raise UsageError(f"a group must have from 0 to {(1 << 32) - 1} arrivals, not {group}")
+    if group != 1 and not params.has_groups:
+        raise UsageError(f"groups of {group} arrivals need --param stars=grouped")
+    return group
+
+
 def check_array(params: DesignParams, action: str) -> None:
     """Refuse a design that is no array of cores, where only one can be shown.
 

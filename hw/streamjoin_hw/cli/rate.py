@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from streamjoin_common.contract import DesignParams, TermKind
 from streamjoin_common.errors import UsageError
 from streamjoin_common.suggestions import did_you_mean
-from streamjoin_hw.cli.options import design_from
+from streamjoin_hw.cli.options import GROUP_HELP, chosen_group, design_from
 from streamjoin_hw.cli.terminal import built_model, print_table, progress
 
 if TYPE_CHECKING:
@@ -42,6 +42,9 @@ def configure(action: argparse.ArgumentParser) -> None:
     ):
         action.add_argument(flag, metavar="A,B,...", help=help_line)
     action.add_argument(
+        "--groups", metavar="A,B,...", default="1", help=f"{GROUP_HELP}, a run each"
+    )
+    action.add_argument(
         "--tuples", type=int, metavar="COUNT", help="of each run (50000; 20480 where cores scan)"
     )
     action.add_argument("--seed", type=int, default=1, metavar="SEED", help="of the input")
@@ -67,6 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
                     "window": load.window,
                     "keys": load.keys,
                     "sides": load.sides,
+                    **({"group": load.group} if params.has_groups else {}),
                     "match_rate": load.match_rate,
                     "owed_per_tuple": round(measured.owed, 3),
                     "cycles_per_tuple": round(measured.cycles, 3),
@@ -111,13 +115,18 @@ def _loads(arguments: argparse.Namespace, params: DesignParams) -> "list[Load]":
     kinds = _among("--keys", usual_keys if arguments.keys is None else arguments.keys, KEYS)
     usual_sides = ",".join(SIDES) if scans else "random"
     sides = _among("--sides", usual_sides if arguments.sides is None else arguments.sides, SIDES)
+    groups = [
+        chosen_group(params, int(_number("--groups", string, 0, whole=True)))
+        for string in _words(arguments.groups)
+    ]
     tuples = arguments.tuples
     if tuples is None:
         tuples = 20_480 if scans else 50_000
     if tuples < 1:
         raise UsageError(f"--tuples must be at least 1, not {tuples}")
     return [
-        Load(window, rate, kind, tuples, arguments.seed, each)
+        Load(window, rate, kind, tuples, arguments.seed, each, group)
+        for group in groups
         for window in windows
         for kind in kinds
         for rate in rates

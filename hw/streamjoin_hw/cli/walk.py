@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from streamjoin_common.errors import UsageError
-from streamjoin_hw.cli.options import check_array, design_from
+from streamjoin_hw.cli.options import check_array, chosen_group, design_from
 from streamjoin_hw.cli.terminal import say, show, write_text
 
 
@@ -60,7 +60,8 @@ def _small_workload(arguments: argparse.Namespace, params: Any, windows: tuple[i
             f"the rows, not {arguments.tuples}"
         )
     rng = np.random.default_rng(arguments.seed)
-    return testing.random_workload(params, rng, arguments.tuples, windows=windows)
+    group = chosen_group(params, getattr(arguments, "group", 1))
+    return testing.random_workload(params, rng, arguments.tuples, windows=windows, group=group)
 
 
 def waves(arguments: argparse.Namespace, params: Any, idle: int, stall: int) -> int:

@@ -23,6 +23,8 @@ from streamjoin_hw.formal.soft_reset import SoftReset
 from streamjoin_hw.formal.stars import (
     BOTH_HALVES,
     EARLY_GONE,
+    HALF_A_STAR,
+    HASTY_STAR,
     LATE_STORE,
     SplitMeeting,
     StarOrder,
@@ -171,12 +173,6 @@ HASTY_WORDS = Fault(
     "a soft reset waits for a result but for no trailer",
 )
 
-HASTY_STAR = Fault(
-    "rtl.split.trees",
-    "together, waits = stars.all(), ",
-    "together, waits = stars.any(), ",
-    "one input's star is taken for all",
-)
 QUEUE_JUMPER = Fault(
     "rtl.split.queue",
     "(self.busy | ~self.o.ready)",
@@ -382,6 +378,14 @@ PROOFS = {
         quick_depth=18,
         depth=20,
         fault_depth=26,
+    ),
+    "split-grouped": Proof(
+        "SplitJoin, stars for groups of two: owed pairs once, before their group's star",
+        partial(SplitMeeting, 1, 2, (1, 1), dense=True, group=2),
+        HALF_A_STAR,
+        quick_depth=15,
+        depth=18,
+        fault_depth=24,
     ),
     "split-shared": Proof(
         "SplitJoin with shared comparators: owed pairs once, before their stars",

@@ -35,6 +35,21 @@ BOTH_HALVES = Fault(
 )
 
 
+HASTY_STAR = Fault(
+    "rtl.split.trees",
+    "together, waits = stars.all(), ",
+    "together, waits = stars.any(), ",
+    "one input's star is taken for all",
+)
+
+HALF_A_STAR = Fault(
+    "rtl.split.groups.combiner",
+    "closed & (stars | ~theirs).all()",
+    "closed & (stars & theirs).any()",
+    "a group's star is given when one half has given its own",
+)
+
+
 class StarOrder(Harness):
     """A star merger: what was between two stars of an input is between the same two behind it.
 
@@ -131,6 +146,9 @@ class SplitMeeting(Lookup):
         The order that is built and asked for.
     comparators : str
         Whether the halves of a core share them.
+    group : int
+        Arrivals of a group where stars are grouped, a power of two; 0 where they are not. Then the
+        input may end at any time, with a shorter group, and a star is given for each.
     """
 
     def __init__(
@@ -142,12 +160,16 @@ class SplitMeeting(Lookup):
         dense: bool = False,
         order: str = "outer",
         comparators: str = "own",
+        group: int = 0,
     ) -> None:
         super().__init__(windows)
+        self.group = max(1, group)
+        self.ends = self.free(1, "ends") if group else Const(0)
         self.params = DesignParams(
             design="splitjoin",
             order=order,
             comparators=comparators,
+            stars="grouped" if group else "each",
             cores=cores,
             probes=probes,
             segment_tuples=1,
@@ -166,13 +188,14 @@ class SplitMeeting(Lookup):
         held = [
             Signal(range(window + 1), name=f"held_{k}") for k, window in enumerate(self.windows)
         ]
-        number = Signal(NUMBER_BITS)
+        number, ended = Signal(NUMBER_BITS), Signal()
+        m.d.sync += ended.eq(ended | self.ends)
         body: Any = Signal(r_layout(params))
         full = [count == window for count, window in zip(held, self.windows, strict=True)]
         m.d.comb += [
             body.code0.eq(self.key),
             body.payload.eq(number),
-            dut.i.valid.eq(self.offers & ~first),
+            dut.i.valid.eq(self.offers & ~first & ~ended),
             dut.i.p.side.eq(self.side),
             dut.i.p.body.eq(body),
             dut.i.p.full.eq(Mux(self.side == SIDE_S, full[SIDE_S], full[SIDE_R])),
@@ -184,17 +207,20 @@ class SplitMeeting(Lookup):
         ]
         if params.order == "inner":
             m.d.comb += dut.interval.eq(1)
+        if params.has_groups:
+            m.d.comb += [dut.group.eq(self.group), dut.draining.eq(ended)]
         self.keep_the_rules(m, dut.i)
         self.claim_the_rules(m, dut.results, "the results")
         self.assume(m, ~self.clear)
         taken = dut.i.valid & dut.i.ready
         self.assume(m, ~taken | (number != MAX_TUPLES))
         self.assume(m, self.early < self.late)
+        # Whether a tuple of S is in the late one's group, which may be the late one alone.
         late_side = Signal()
         with m.If(taken):
             m.d.sync += number.eq(number + 1)
-            with m.If(number == self.late):
-                m.d.sync += late_side.eq(self.side)
+            with m.If(self._group(number) == self._group(self.late)):
+                m.d.sync += late_side.eq(late_side | self.side)
         for side in (SIDE_R, SIDE_S):
             with m.If(taken & (self.side == side) & ~full[side]):
                 m.d.sync += held[side].eq(held[side] + 1)
@@ -214,11 +240,17 @@ class SplitMeeting(Lookup):
                 m.d.sync += stars.eq(stars + 1)
         self.claim(m, ~is_pair | owed, "a pair is given only if the windows owe it")
         self.claim(m, ~is_pair | ~met, "no pair is given twice")
-        self.claim(m, ~is_result | (later == stars), "a result is given before its tuple's star")
-        self.claim(m, ~is_star | (stars < number), "no star is given before its tuple arrives")
         self.claim(
             m,
-            ~(is_star & (stars == self.late)) | ((met == owed) & (out.p.side == late_side)),
+            ~is_result | (self._group(later) == stars),
+            "a result is given before its tuple's star",
+        )
+        arrived = (stars < self._group(number)) | (ended & (stars * self.group < number))
+        self.claim(m, ~is_star | arrived, "no star is given before its tuple arrives")
+        self.claim(
+            m,
+            ~(is_star & (stars == self._group(self.late)))
+            | ((met == owed) & (out.p.side == late_side)),
             "before a tuple's star all its results have been given",
         )
         if params.order == "inner":
@@ -226,3 +258,7 @@ class SplitMeeting(Lookup):
             self.claim(
                 m, ~is_result | ordered, "a tuple's results are ordered by the earlier tuple"
             )
+
+    def _group(self, number: Value) -> Value:
+        """Return the number of a tuple's group, all of which have as many: a power of two."""
+        return number >> (self.group.bit_length() - 1)

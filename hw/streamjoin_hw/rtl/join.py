@@ -125,6 +125,8 @@ class Join(Component):
                 m.d.comb += getattr(array, name).eq(getattr(self, name))
             if params.design == "splitjoin":
                 m.d.comb += array.idle.eq(sequencer.idle)
+            if params.has_groups:
+                m.d.comb += array.draining.eq(sequencer.draining)
             for name, member in index_settings(params).items():
                 port, inner = getattr(self, name), getattr(array, name)
                 m.d.comb += inner.eq(port) if member.flow == In else port.eq(inner)

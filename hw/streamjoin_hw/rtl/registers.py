@@ -174,7 +174,7 @@ class RegisterFile(Component):
     def _reset(self, name: str) -> int:
         if name.startswith("time_"):
             return (1 << self.params.timestamp_bits) - 1
-        at_reset = {"order": ORDERS.index(self.params.order), "interval": 1}
+        at_reset = {"order": ORDERS.index(self.params.order), "interval": 1, "group_arrivals": 1}
         return self.params.window_capacity if name.startswith("window_") else at_reset.get(name, 0)
 
     def _value(self, name: str, high: Signal) -> Value:

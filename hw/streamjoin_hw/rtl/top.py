@@ -206,6 +206,8 @@ class Top(Component):
             ]
         if "interval" in settings:
             m.d.comb += design.interval.eq(file.set_interval)
+        if "group" in settings:
+            m.d.comb += design.group.eq(file.set_group_arrivals)
         if self.params.decides_kinds:
             m.d.comb += design.kind.eq(file.set_kind[: len(design.kind)])
         if "masked" in settings:

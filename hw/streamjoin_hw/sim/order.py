@@ -6,12 +6,16 @@ import numpy as np
 import numpy.typing as npt
 
 from streamjoin_common.contract import SIDE_R, SIDE_S, DesignParams
+from streamjoin_common.language.order import group_numbers
 from streamjoin_hw.sim.bulk import Chunk
 from streamjoin_hw.sim.testing import Workload
 
 
 def out_of_order(workload: Workload, pairs: Sequence[tuple[int, int]], order: str = "") -> str:
     """Say which result breaks an order; empty if none does.
+
+    The outer order is that of :func:`~streamjoin_common.language.order.group_numbers` by the
+    workload's group.
 
     Parameters
     ----------
@@ -27,13 +31,15 @@ def out_of_order(workload: Workload, pairs: Sequence[tuple[int, int]], order: st
         return ""
     arrivals = workload.arrivals
     numbers = {(each.side, each.payload): position for position, each in enumerate(arrivals)}
-    last = (-1, -1)
+    last, before = (-1, -1), -1
     for r, s in pairs:
         earlier, later = sorted((numbers[SIDE_R, r], numbers[SIDE_S, s]))
-        key = (later, earlier if order == "inner" else -1)
+        is_inner = order == "inner"
+        group = group_numbers(later, 1 if is_inner else workload.group)
+        key = (group, earlier if is_inner else -1)
         if key < last:
-            return f"result {(r, s)} of arrival {later} was given after one of arrival {last[0]}"
-        last = key
+            return f"result {(r, s)} of arrival {later} was given after one of arrival {before}"
+        last, before = key, later
     return ""
 
 
@@ -47,6 +53,8 @@ class ArrivalOrder:
     ----------
     params : DesignParams
         The design.
+    group : int
+        Arrivals of a group; the outer order is exact between groups.
 
     Attributes
     ----------
@@ -54,12 +62,14 @@ class ArrivalOrder:
         What was out of order first, in a sentence; empty if nothing was, or nothing is promised.
     """
 
-    def __init__(self, params: DesignParams) -> None:
+    def __init__(self, params: DesignParams, group: int = 1) -> None:
         self.promised = params.order_promise
+        self._group = 1 if self.promised == "inner" else group
         self.fault = ""
         self._window = params.window_capacity
         self._mask = (1 << params.payload_bits) - 1
-        self._last = (-1, -1)
+        # Group, arrival and earlier tuple of the last result.
+        self._last = (-1, -1, -1)
         self._taken = 0
         # For each side: the first row whose number is known, the numbers from there on, and how
         # many of them are of the last chunk.
@@ -92,13 +102,17 @@ class ArrivalOrder:
         later, earlier = np.maximum(*numbers), np.minimum(*numbers)
         if self.promised == "outer":
             earlier[:] = -1
-        later_before = np.concatenate([[self._last[0]], later[:-1]])
-        earlier_before = np.concatenate([[self._last[1]], earlier[:-1]])
-        wrong = (later < later_before) | ((later == later_before) & (earlier < earlier_before))
+        groups: npt.NDArray[np.int64] = group_numbers(later, self._group)
+        groups_before, later_before, earlier_before = (
+            np.concatenate([[last], numbers[:-1]])
+            for last, numbers in zip(self._last, (groups, later, earlier), strict=True)
+        )
+        wrong = groups < groups_before
+        wrong |= (groups == groups_before) & (earlier < earlier_before)
         if wrong.any():
             first = int(np.argmax(wrong))
             self.fault = (
                 f"result {(int(r[first]), int(s[first]))} of arrival {int(later[first])} was "
                 f"given after one of arrival {int(later_before[first])}"
             )
-        self._last = (int(later[-1]), int(earlier[-1]))
+        self._last = (int(groups[-1]), int(later[-1]), int(earlier[-1]))

@@ -34,6 +34,7 @@ def bulk_run(
     idle_per_1024: int,
     stall_per_1024: int,
     report: Callable[[int], None],
+    group: int = 1,
 ) -> dict[str, Any]:
     """Run one input, chunk by chunk, and hold every result against the join of the same chunks.
 
@@ -53,6 +54,8 @@ def bulk_run(
         How often the input pauses and the output is not ready, of 1024 cycles.
     report : callable taking int
         Receives the count of tuples taken.
+    group : int
+        Arrivals of a group, 0 for all, where stars are grouped.
 
     Returns
     -------
@@ -71,11 +74,13 @@ def bulk_run(
     time_r, time_s = random_times(params, rng, windows)
     times = None if time_r is None or time_s is None else (time_r, time_s)
     join, owed = SlidingJoin(params, windows, bands, times), Owed()
-    order = ArrivalOrder(params)
+    order = ArrivalOrder(params, group)
     taken = results = cycles = 0
     start, simulated_s = time.monotonic(), 0.0
     with Model(params, folder) as model:
         model.set_registers({"window_r": windows[0], "window_s": windows[1], **bands})
+        if params.has_groups:
+            model.set_registers({"group_arrivals": group})
         if times is not None:
             model.set_registers({"time_r": times[0], "time_s": times[1]})
         first_cycle = last_cycle = 0
@@ -120,6 +125,8 @@ def bulk_run(
         passes, steps = {"probes": params.probes}, {}
     if params.order_promise != "none":
         passes["order_checked"] = params.order_promise
+        if params.has_groups:
+            passes["group"] = group
     seconds = time.monotonic() - start
     return {
         "digest": params.digest,

@@ -52,6 +52,8 @@ class Workload:
         Band widths by register name, as 32 bits.
     time_r, time_s : int, optional
         Time windows; None is no limit.
+    group : int
+        Arrivals of a group where stars are grouped; results are in order between groups.
     """
 
     params: DesignParams
@@ -61,6 +63,7 @@ class Workload:
     bands: dict[str, Bits] = field(default_factory=dict)
     time_r: int | None = None
     time_s: int | None = None
+    group: int = 1
 
     @property
     def buckets(self) -> list[list[Bucket]]:
@@ -71,14 +74,17 @@ class Workload:
 
     @property
     def registers(self) -> dict[str, Bits]:
-        """What to write beside the count windows: band widths and time windows."""
+        """What to write beside the count windows: band widths, groups and time windows."""
+        written = dict(self.bands)
+        if self.params.has_groups:
+            written["group_arrivals"] = self.group
         if not self.params.timestamp_bits:
-            return dict(self.bands)
+            return written
         # Written also where there is no limit: else the last input's would stay in force.
         unlimited = (1 << self.params.timestamp_bits) - 1
         times = {"time_r": self.time_r, "time_s": self.time_s}
         return {
-            **self.bands,
+            **written,
             **{name: unlimited if time is None else time for name, time in times.items()},
         }
 
@@ -255,6 +261,7 @@ def random_workload(
     windows: tuple[int, int] | None = None,
     share_r: float = 0.5,
     widths: int = 2,
+    group: int | None = None,
 ) -> Workload:
     """Draw an input.
 
@@ -276,6 +283,8 @@ def random_workload(
         Share of R among the tuples.
     widths : int
         Band widths are drawn from 0 to this.
+    group : int, optional
+        Arrivals of a group; drawn where stars are grouped if not given.
 
     With timestamps the gaps between tuples are drawn from 0 to 3, half of them 0, and the time
     windows so that about half of the count windows' tuples are within them.
@@ -295,8 +304,10 @@ def random_workload(
         payload = counts[side] & ((1 << params.payload_bits) - 1)
         arrivals.append(Arrival(side, keys, payload, ts))
         counts[side] += 1
-    bands, times = random_bands(params, rng, widths), random_times(params, rng, windows)
-    return Workload(params, arrivals, *windows, bands, *times)
+    bands, (time_r, time_s) = random_bands(params, rng, widths), random_times(params, rng, windows)
+    group = random_group(params, rng) if group is None else group
+    window_r, window_s = windows
+    return Workload(params, arrivals, window_r, window_s, bands, time_r, time_s, group)
 
 
 def random_times(
@@ -307,6 +318,15 @@ def random_times(
         return None, None
     time_r, time_s = (int(rng.integers(1, 2 * window + 2)) for window in windows)
     return time_r, time_s
+
+
+GROUPS = (1, 2, 3, 7, 64, 0)
+"""Arrivals of a group that is drawn: none, few, not a power of two, many, all."""
+
+
+def random_group(params: DesignParams, rng: np.random.Generator) -> int:
+    """Draw how many arrivals a group has, 1 where there are none."""
+    return int(rng.choice(GROUPS)) if params.has_groups else 1
 
 
 def usual_domain(params: DesignParams, windows: tuple[int, int]) -> int:

@@ -19,7 +19,7 @@ where "up to" was published, the ``min`` where "always" was. ``says`` is ``at le
 - ``does not hold here``: neither.
 - ``not measured``: no point has both figures.
 
-``why`` is the cause, found by a run, where it does not hold.
+``why`` is the cause, found by a run, where it does not hold or could not be measured.
 """
 
 import statistics
@@ -98,10 +98,10 @@ class Claim:
         -------
         dict
             ``text``, ``figures``, ``published``, ``says``, ``of``, ``by``, ``divided``;
-            ``verdict``; ``why``, empty where it holds or was not measured; ``here``, the figure
-            that stands for all points, their ``min`` and ``max`` (None where there is none); and
-            ``points``: of each its ``point``, that of the divisor, ``over``, its ``ratio``, whether
-            it ``holds`` there, and the ``best`` of several.
+            ``verdict``; ``why``, empty where it holds; ``here``, the figure that stands for all
+            points, their ``min`` and ``max`` (None where there is none); and ``points``: of each
+            its ``point``, that of the divisor, ``over``, its ``ratio``, whether it ``holds`` there,
+            and the ``best`` of several.
         """
         mine = [each for each in records if each["family"] == self.workload]
         groups: dict[str, list[Record]] = {}
@@ -120,7 +120,7 @@ class Claim:
             "by": self.by,
             "divided": bool(self.over),
             "verdict": verdict,
-            "why": "" if verdict in {HOLDS, NOT_MEASURED} else self.why,
+            "why": "" if verdict == HOLDS else self.why,
             "here": RULES[self.by](ratios) if ratios else None,
             "min": min(ratios, default=None),
             "max": max(ratios, default=None),

@@ -3,14 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from streamjoin.bench.cpu_fpga.boards import BOARDS, KV260, PYNQ_Z2, ZCU104, Board
 from streamjoin.bench.cpu_fpga.inputs import QUERIES, Query
 from streamjoin_common.contract import DesignParams
 from streamjoin_common.contract.presets import PRESETS, REFERENCE_BAND
 
 EQUALITY, BAND, BAND_2D = (query.name for query in QUERIES)
-
-CLOCK_MHZ = {"pynq-z2": 100, "kv260": 200}
-"""Clocks by board. They are assumed: no open tool routes these parts."""
 
 
 @dataclass(frozen=True)
@@ -27,27 +25,27 @@ class Contestant:
         ``"scan"`` compares with whole windows, ``"index"`` looks up.
     queries : tuple of str
         Names of the queries that it takes.
-    board : str
-        Where the design fits; empty for a CPU engine.
+    board : Board, optional
+        Where the design fits; None for a CPU engine.
     design : DesignParams, optional
         Parameters that the knobs are taken from.
     preset : str
         Name of the design's stored synthesis; empty without one.
-    clock_mhz : float
-        Clock that is assumed for the design.
     knobs : dict
         The engine's.
+    slow : bool
+        Whether its model takes minutes to compile: it takes part at the full size alone.
     """
 
     name: str
     engine: str
     how: str
     queries: tuple[str, ...]
-    board: str = ""
+    board: Board | None = None
     design: DesignParams | None = None
     preset: str = ""
-    clock_mhz: float = 0.0
     knobs: Mapping[str, str | int] = field(default_factory=dict)
+    slow: bool = False
 
     @property
     def is_fpga(self) -> bool:
@@ -63,47 +61,52 @@ class Contestant:
         return query.name in self.queries
 
 
-def _design(name: str, query: str, board: str, design: DesignParams, preset: str) -> Contestant:
+def _design(
+    board: Board, how: str, query: str, design: DesignParams, preset: str, *, slow: bool = False
+) -> Contestant:
     knobs: dict[str, str | int] = {"segment": design.segment_tuples, "lanes": design.lanes}
     if design.design == "splitjoin":
         knobs |= {"cores": design.cores, "probes": design.probes}
         knobs |= {"comparators": design.comparators}
     else:
         knobs |= {"buckets": design.buckets, "ways": design.ways}
-    knobs["clock_mhz"] = CLOCK_MHZ[board]
-    how = "index" if design.has_index else "scan"
-    mhz = float(CLOCK_MHZ[board])
-    engine = f"fpga-{design.design}"
-    return Contestant(name, engine, how, (query,), board, design, preset, mhz, knobs)
+    knobs["clock_mhz"] = int(board.clock_mhz)
+    kind = "index" if design.has_index else "scan"
+    name, engine = f"{board.name}, {how}", f"fpga-{design.design}"
+    return Contestant(name, engine, kind, (query,), board, design, preset, knobs, slow)
 
 
-def _on_pynq_z2() -> list[Contestant]:
-    scan_2d = replace(
-        PRESETS["pynq-z2"],
-        terms=REFERENCE_BAND,
-        cores=9,
-        segment_tuples=508,
-        lanes=4,
-        probes=4,
-        comparators="own",
-    )
-    named = (
-        ("hash index", EQUALITY, PRESETS["pynq-z2-hash"], "pynq-z2-hash"),
-        ("ordered index", BAND, PRESETS["pynq-z2-index"], "pynq-z2-index"),
-        ("ordered index", BAND_2D, PRESETS["pynq-z2-index-2d"], "pynq-z2-index-2d"),
-        ("scan", EQUALITY, PRESETS["pynq-z2"], "pynq-z2"),
-        ("scan", BAND_2D, scan_2d, ""),
-    )
-    return [
-        _design(f"PYNQ-Z2, {name}", query, "pynq-z2", design, preset)
-        for name, query, design, preset in named
-    ]
+_SCAN_2D = replace(
+    PRESETS["pynq-z2"],
+    terms=REFERENCE_BAND,
+    cores=9,
+    segment_tuples=508,
+    lanes=4,
+    probes=4,
+    comparators="own",
+)
+"""Nine cores are what the block RAM of an XC7Z020 holds, by decision 13."""
+
+_INDEXES = (
+    ("hash index", EQUALITY, "pynq-z2-hash"),
+    ("ordered index", BAND, "pynq-z2-index"),
+    ("ordered index", BAND_2D, "pynq-z2-index-2d"),
+)
+"""Designs that fill the smallest part; each larger one has room for them, too."""
 
 
 CONTESTANTS = (
-    Contestant("CPU, index", "ibwj-flat", "index", (EQUALITY, BAND, BAND_2D)),
-    Contestant("CPU, scan", "splitjoin", "scan", (EQUALITY, BAND, BAND_2D)),
-    *_on_pynq_z2(),
-    _design("KV260, scan", EQUALITY, "kv260", PRESETS["kv260"], "kv260"),
+    Contestant("CPU core, hash", "ibwj-flat", "index", (EQUALITY,)),
+    Contestant("CPU core, ordered index", "ibwj-flat", "index", (BAND, BAND_2D)),
+    Contestant("CPU core, scan", "kang", "scan", (EQUALITY, BAND, BAND_2D)),
+    *(
+        _design(board, how, query, PRESETS[preset], preset)
+        for board in BOARDS
+        for how, query, preset in _INDEXES
+    ),
+    _design(PYNQ_Z2, "scan", EQUALITY, PRESETS["pynq-z2"], "pynq-z2"),
+    _design(PYNQ_Z2, "scan", BAND_2D, _SCAN_2D, ""),
+    _design(KV260, "scan", EQUALITY, PRESETS["kv260"], "kv260", slow=True),
+    _design(ZCU104, "scan", EQUALITY, PRESETS["zcu104"], "zcu104", slow=True),
 )
-"""All of them. A design's stored synthesis is in ``benchmarks/synth`` or in decision 13 or 23."""
+"""The fastest CPU engine of each kind on one thread, and the designs by board."""

@@ -3,12 +3,11 @@
 No board has run here, so that every figure of a transfer or of a power is assumed and says so.
 """
 
-import json
 from typing import Any
 
+from streamjoin.bench.cpu_fpga.boards import BOARDS
 from streamjoin.bench.cpu_fpga.contestants import Contestant
 from streamjoin_common.contract import beat_bits, tuple_layout
-from streamjoin_common.installed import shipped
 
 PORT_BYTES = 8
 """Bytes a clock cycle through a Zynq's high-performance port of 64 bits (Xilinx UG585, AXI_HP)."""
@@ -19,14 +18,19 @@ TRANSFER_US = 20.0
 CPU_CORE_W = 3.75
 """Watts of one core, 1/96 of the 360 W that AMD names for an EPYC 9654; nothing for memory."""
 
-BOARD_W = {"pynq-z2": 5.0, "kv260": 10.0}
-"""Assumed watts of a whole board at work."""
+CLOCKS = (
+    ", ".join(f"{board.clock_mhz:.0f} MHz on a {board.name}" for board in BOARDS)
+    + ", as no open tool routes these parts; on an ECP5-85 smaller designs route at 82 MHz "
+    "(ordered index) to 118 MHz (SplitJoin)"
+)
 
 ASSUMED = (
-    f"Assumed: {PORT_BYTES} bytes a cycle to the board, {TRANSFER_US:.0f} us for a transfer each "
-    f"way; {CPU_CORE_W} W a CPU core, "
-    + ", ".join(f"{watts:.0f} W a {board}" for board, watts in BOARD_W.items())
-    + "; the clocks of designs."
+    f"Assumed clocks: {CLOCKS}. Transfer: {PORT_BYTES} bytes a cycle to the board, "
+    f"{TRANSFER_US:.0f} us each way; latencies are without it where it is not named. Power: "
+    f"{CPU_CORE_W} W a CPU core (1/96 of the 360 W of an EPYC 9654, without memory), "
+    + ", ".join(f"{board.watts:g} W a {board.name} ({board.watts_source})" for board in BOARDS)
+    + ". Area: cells by Yosys before placement; those of a design that was synthesised for the "
+    "XC7Z020 alone are divided by what the larger part offers."
 )
 
 
@@ -49,26 +53,16 @@ def add_costs(contestant: Contestant, window: int, found: dict[str, Any]) -> dic
         and ``added_us``), ``comparisons_per_cycle`` where it scans, and ``area``, shares of the
         part by its stored synthesis.
     """
-    rate = found["rate_tuples_per_s"]
-    watts = BOARD_W[contestant.board] if contestant.is_fpga else CPU_CORE_W
-    costs: dict[str, Any] = {"joules_per_million": watts / rate * 1e6 if rate else None}
-    if contestant.design is not None:
-        tuple_bytes = beat_bits(tuple_layout(contestant.design)) // 8
-        port = contestant.clock_mhz * 1e6 * PORT_BYTES / tuple_bytes
-        costs["transfer"] = {
-            "rate_tuples_per_s": min(rate, port),
-            "added_us": 2 * TRANSFER_US,
-        }
-        if contestant.how == "scan":
-            costs["comparisons_per_cycle"] = window / found["cycles_per_tuple"]
-        costs["area"] = _area(contestant.preset)
+    rate, board = found["rate_tuples_per_s"], contestant.board
+    if contestant.design is None or board is None:
+        return {**found, "joules_per_million": CPU_CORE_W / rate * 1e6 if rate else None}
+    tuple_bytes = beat_bits(tuple_layout(contestant.design)) // 8
+    through = min(rate, board.clock_mhz * 1e6 * PORT_BYTES / tuple_bytes)
+    costs: dict[str, Any] = {
+        "transfer": {"rate_tuples_per_s": through, "added_us": 2 * TRANSFER_US},
+        "joules_per_million": board.watts / through * 1e6 if through else None,
+        "area": board.area(contestant.preset) if contestant.preset else None,
+    }
+    if contestant.how == "scan":
+        costs["comparisons_per_cycle"] = window / found["cycles_per_tuple"]
     return {**found, **costs}
-
-
-def _area(preset: str) -> dict[str, float] | None:
-    """Return the shares of a part that a stored synthesis says; None without one."""
-    record = shipped.EXPERIMENTS / "synth" / f"{preset}.json"
-    if not preset or not record.is_file():
-        return None
-    resources = json.loads(record.read_text())["resources"]
-    return {name: resources[name]["share"] for name in ("lut", "ramb18")}

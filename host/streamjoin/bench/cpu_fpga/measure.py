@@ -6,7 +6,7 @@ arrivals in real time; a design in cycles of its model, which a clock turns into
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -22,25 +22,26 @@ from streamjoin.bench.cpu_fpga.inputs import (
     for_latency,
     for_rate,
 )
-from streamjoin.bench.sustained import MIN_REPLAY_S, search
+from streamjoin.bench.sustained import LOADS, MIN_REPLAY_S, search
 from streamjoin.errors import InputError, MismatchError
 from streamjoin.run import Outcome
 from streamjoin.sequence import Request, ResolvedJoin
 from streamjoin_common.language.predicates import Predicate
 from streamjoin_common.language.windows import CountWindow
 
-JUDGE = "ibwj-pim"
-"""Engine that every result is compared with."""
+SCANNED = 1024
+"""Maximum window that a judge scans: beyond it a tree takes less time."""
 
-LOADS = (0.1, 0.5, 0.9)
 FILL_LOAD = 0.9
 """Share of the sustained rate at which windows are filled before a latency is measured."""
 
-PRECISION = 0.08
-REPLAY_S = 0.5
+PRECISION = {"quick": 0.12, "full": 0.08}
+"""Share between the rates that a CPU engine keeps up with and not."""
+
+REPLAY_S = {"quick": 0.3, "full": 0.5}
 """Seconds that arrivals last under which a CPU engine's latency is measured."""
 
-WARM_S = 0.2
+WARM_S = {"quick": 0.1, "full": 0.2}
 """Minimum seconds of arrivals before those, in which threads start and memory is touched."""
 
 SPARE = 1.8
@@ -63,9 +64,8 @@ def measure(
     Returns
     -------
     dict
-        ``rate_tuples_per_s``; ``latency_us``, for each of :data:`LATENCIES` by its percentage
-        ``p50`` and ``p99``; ``tuples``, how many each run had; for a design ``cycles_per_tuple``
-        and ``clock_mhz``.
+        ``rate_tuples_per_s``; ``latency_us``, for each load by its percentage ``p50`` and
+        ``p99``; for a design ``cycles_per_tuple`` and ``clock_mhz``.
 
     Raises
     ------
@@ -73,15 +73,38 @@ def measure(
         If a result is not the judge's.
     """
     point = _Point(contestant, query, window, report)
-    rate = point.design_rate(MEASURED[size]) if contestant.is_fpga else point.cpu_rate()
+    rate = point.design_rate(MEASURED[size]) if contestant.is_fpga else point.cpu_rate(size)
     found: dict[str, Any] = {"rate_tuples_per_s": rate}
-    if contestant.is_fpga:
-        clock_hz = contestant.clock_mhz * 1e6
-        found |= {"cycles_per_tuple": clock_hz / rate, "clock_mhz": contestant.clock_mhz}
-    found["latency_us"] = {
-        f"{load:.0%}": point.latency(rate, load, MEASURED[size]) for load in LOADS
-    }
+    if contestant.board is not None:
+        clock_mhz = contestant.board.clock_mhz
+        found |= {"cycles_per_tuple": clock_mhz * 1e6 / rate, "clock_mhz": clock_mhz}
+    found["latency_us"] = {f"{load:.0%}": point.latency(rate, load, size) for load in LOADS}
     return found
+
+
+def at_clock(found: Mapping[str, Any], clock_mhz: float) -> dict[str, Any]:
+    """Return what was measured of a design as it is at another clock.
+
+    Rate, loads and latencies are counted in cycles, so that the clock only scales them.
+    """
+    faster = clock_mhz / found["clock_mhz"]
+    latency_us = {
+        load: {name: None if value is None else value / faster for name, value in at.items()}
+        for load, at in found["latency_us"].items()
+    }
+    return {
+        "rate_tuples_per_s": found["rate_tuples_per_s"] * faster,
+        "cycles_per_tuple": found["cycles_per_tuple"],
+        "clock_mhz": clock_mhz,
+        "latency_us": latency_us,
+    }
+
+
+def judge(contestant: Contestant, window: int) -> str:
+    """Name the engine that a result is compared with: another one, and a fast one."""
+    if contestant.engine == "kang":
+        return "ibwj-flat"
+    return "kang" if window <= SCANNED else "ibwj-pim"
 
 
 class _Point:
@@ -103,7 +126,7 @@ class _Point:
             seconds.append(outcome.metrics["cycles"] / outcome.metrics["clock_hz"])
         return float(tuples / (seconds[1] - seconds[0]))
 
-    def cpu_rate(self) -> float:
+    def cpu_rate(self, size: str) -> float:
         """Search the rate that a CPU engine sustains."""
         count, seconds = 3 * self.window + 10_000, 0.0
         while seconds < AT_REST_S and count < MAX_CPU_TUPLES:  # the first run may compile, too
@@ -115,7 +138,7 @@ class _Point:
             join = self._resolved(for_rate(self.query, self.window, tuples), "replay")
             check = partial(self._check, right=self._right(join))
             try:
-                best = search(join, PRECISION, check, lambda _: None).best
+                best = search(join, PRECISION[size], check, lambda _: None).best
             except InputError:  # it is faster than at rest: more tuples are needed
                 if tuples > MAX_CPU_TUPLES:
                     raise
@@ -123,12 +146,12 @@ class _Point:
                 continue
             return best.rate_tuples_per_s if best else 0.0
 
-    def latency(self, rate: float, load: float, tuples: int) -> dict[str, float | None]:
+    def latency(self, rate: float, load: float, size: str) -> dict[str, float | None]:
         """Return quantiles of the latency, in microseconds, at a share of a rate."""
-        warm = 0
+        warm, tuples = 0, MEASURED[size]
         if not self.contestant.is_fpga:
-            warm = min(MAX_CPU_TUPLES, math.ceil(WARM_S * FILL_LOAD * rate))
-            tuples = min(MAX_CPU_TUPLES, max(2_000, math.ceil(REPLAY_S * load * rate)))
+            warm = min(MAX_CPU_TUPLES, math.ceil(WARM_S[size] * FILL_LOAD * rate))
+            tuples = min(MAX_CPU_TUPLES, max(2_000, math.ceil(REPLAY_S[size] * load * rate)))
         drawn = for_latency(self.query, self.window, tuples, load / FILL_LOAD, warm)
         outcome = self._joined(drawn, "replay", load * rate / NATURAL_RATE)
         latency: dict[str, float | None] = outcome.metrics["latency_us"]
@@ -145,7 +168,8 @@ class _Point:
         if outcome.metrics["digest"] != right.metrics["digest"]:
             raise MismatchError(
                 f"{self.contestant.name}, {self.query.name}, window {self.window}: "
-                f"{len(outcome.pairs)} pairs differ from the {len(right.pairs)} of {JUDGE}"
+                f"{len(outcome.pairs)} pairs differ from the {len(right.pairs)} of "
+                f"{judge(self.contestant, self.window)}"
             )
 
     def _resolved(self, drawn: Streams, arrival: str, speedup: float = 1.0) -> ResolvedJoin:
@@ -154,8 +178,8 @@ class _Point:
         return request.resolve(self.contestant.engine, job, self.contestant.knobs)
 
     def _right(self, join: ResolvedJoin) -> Outcome:
-        request = self._request("instant")
-        return request.resolve(JUDGE, replace(join.job, arrival="instant", backend=None)).run()
+        request, name = self._request("instant"), judge(self.contestant, self.window)
+        return request.resolve(name, replace(join.job, arrival="instant", backend=None)).run()
 
     def _request(self, arrival: str, speedup: float = 1.0) -> Request:
         return Request(

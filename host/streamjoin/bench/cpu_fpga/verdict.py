@@ -23,9 +23,15 @@ def with_transfer(record: Record) -> float:
 
 
 def latency_us(record: Record, load: str = "50%", name: str = "p99") -> float | None:
-    """Return a quantile of the latency at a load, in microseconds."""
+    """Return a quantile of the latency at a load, in microseconds, without a transfer."""
     value = record["latency_us"][load][name]
     return None if value is None else float(value)
+
+
+def latency_with_transfer_us(record: Record, load: str = "50%", name: str = "p99") -> float | None:
+    """Return a quantile of the latency at a load, to a board and back where it is a design's."""
+    value, transfer = latency_us(record, load, name), record.get("transfer")
+    return value if value is None or not transfer else value + float(transfer["added_us"])
 
 
 def verdicts(records: Sequence[Record]) -> list[dict[str, Any]]:
@@ -34,9 +40,10 @@ def verdicts(records: Sequence[Record]) -> list[dict[str, Any]]:
     Returns
     -------
     list of dict
-        ``query``, ``window``, ``cpu`` and ``fpga`` (names of the fastest), ``rate_ratio``
-        (FPGA's rate, through its port, by the CPU's), ``latency_ratio`` (CPU's p99 at half its
-        rate by the FPGA's, with the transfer), ``latency_ratio_inside`` (without).
+        ``query``, ``window``, ``cpu`` and ``fpga`` (the records of the fastest, through a port;
+        ``fpga`` is None where no design holds the window), ``designs`` (all of them),
+        ``rate_ratio`` (FPGA's rate, through its port, by the CPU's), ``latency_ratio`` (CPU's
+        p99 at half its rate by the FPGA's, with the transfer), ``latency_ratio_inside`` (without).
     """
     found = []
     for query in (each.name for each in QUERIES):
@@ -46,63 +53,120 @@ def verdicts(records: Sequence[Record]) -> list[dict[str, Any]]:
             fpga = best(here, of_fpga=True, figure=with_transfer)
             if cpu is None:
                 continue
-            found.append(
-                {"query": query, "window": window, "cpu": cpu["who"], **_compare(cpu, fpga)}
-            )
+            at: dict[str, Any] = {"query": query, "window": window, "cpu": cpu, "fpga": fpga}
+            at["designs"] = [each for each in here if each["is_fpga"]]
+            found.append({**at, **_compare(cpu, fpga)})
     return found
 
 
 def _compare(cpu: Record, fpga: Record | None) -> dict[str, Any]:
     if fpga is None:
-        nothing = ("fpga", "rate_ratio", "latency_ratio", "latency_ratio_inside")
-        return dict.fromkeys(nothing)
-    slow, quick = latency_us(cpu), latency_us(fpga)
-    added = fpga["transfer"]["added_us"]
+        return dict.fromkeys(("rate_ratio", "latency_ratio", "latency_ratio_inside"))
+    slow = latency_us(cpu)
+    inside, whole = latency_us(fpga), latency_with_transfer_us(fpga)
     return {
-        "fpga": fpga["who"],
         "rate_ratio": with_transfer(fpga) / with_transfer(cpu),
-        "latency_ratio": slow / (quick + added) if slow and quick else None,
-        "latency_ratio_inside": slow / quick if slow and quick else None,
+        "latency_ratio": slow / whole if slow and whole else None,
+        "latency_ratio_inside": slow / inside if slow and inside else None,
     }
 
 
-def sentences(records: Sequence[Record]) -> list[str]:
-    """Say for each query where the FPGA is better, by rate and by latency."""
-    said = []
-    for query in (each.name for each in QUERIES):
-        mine = [each for each in verdicts(records) if each["query"] == query]
-        if mine:
-            said.append(_sentence(query, mine))
-    return said
+def answer(records: Sequence[Record]) -> str:
+    """Say in one paragraph from which window, rate, predicate and latency bound on which side wins.
+
+    A rate wins above what the CPU core sustains, a latency bound below the core's own p99. Beside
+    the best design at each window stands what the core reaches there.
+    """
+    judged = verdicts(records)
+    said = [
+        _sentences(query, mine)
+        for query in (each.name for each in QUERIES)
+        if (mine := [each for each in judged if each["query"] == query])
+    ]
+    return " ".join([*said, *_energy(judged)])
 
 
-def _sentence(query: str, mine: Sequence[dict[str, Any]]) -> str:
+def _sentences(query: str, mine: Sequence[dict[str, Any]]) -> str:
     held = [each for each in mine if each["fpga"]]
-    if not held:
-        return f"{query}: no design holds these windows."
-    rates = _where(held, "rate_ratio")
-    latencies = _where(held, "latency_ratio")
-    inside = _range([each["latency_ratio_inside"] for each in held])
-    beyond = [each["window"] for each in mine if not each["fpga"]]
-    outgrown = f" No design here holds windows of {_numbers(beyond)}." if beyond else ""
+    won = [each for each in held if each["rate_ratio"] > 1]
+    lost = [each for each in held if each["rate_ratio"] <= 1]
+    said = []
+    if won:
+        cores = _range([with_transfer(each["cpu"]) / 1e6 for each in won])
+        factors = _range([each["rate_ratio"] for each in won])
+        said.append(
+            f"the array wins at windows of {_windows(won)} tuples, {factors} times: from {cores} M "
+            f"tuples/s on, which is all that a core sustains, up to {_by_board(won)} through its "
+            "port."
+        )
+    if lost:
+        factors = _range([1 / each["rate_ratio"] for each in lost])
+        said.append(
+            f"At windows of {_windows(lost)} the core sustains {factors} times the array's rate."
+        )
+    if held:
+        said.append(_bound(held))
+    if beyond := [each for each in mine if not each["fpga"]]:
+        rates = _range([with_transfer(each["cpu"]) / 1e6 for each in beyond])
+        said.append(
+            f"No design that is known to fit a board holds windows of {_windows(beyond)}: there "
+            f"the core wins, with {rates} M/s."
+        )
+    text = " ".join(said)
+    return f"{query[0].upper()}{query[1:]}: {text[0].lower()}{text[1:]}"
+
+
+def _by_board(judged: Sequence[dict[str, Any]]) -> str:
+    """Name the rates of each board's fastest design, boards of the same rates together."""
+    boards: dict[str, list[float]] = {}
+    for each in judged:
+        rates: dict[str, float] = {}
+        for design in each["designs"]:
+            board = str(design["who"]).partition(",")[0]
+            rates[board] = max(rates.get(board, 0.0), with_transfer(design) / 1e6)
+        for board, rate in rates.items():
+            boards.setdefault(board, []).append(rate)
+    named: dict[str, list[str]] = {}
+    for board, several in boards.items():
+        named.setdefault(_range(several), []).append(board)
+    return ", ".join(f"{rates} M/s on a {' or '.join(who)}" for rates, who in named.items())
+
+
+def _bound(held: Sequence[dict[str, Any]]) -> str:
+    """Say for which bounds on the p99 latency at half the rate only one side will do."""
+    known = [each for each in held if latency_us(each["cpu"]) and latency_us(each["fpga"])]
+    if not known:
+        return "No latency is known."
+    core = _range([(latency_us(each["cpu"]) or 0) / 1e3 for each in known])
+    whole = _range([latency_with_transfer_us(each["fpga"]) for each in known])
+    inside = _range([latency_us(each["fpga"]) for each in known])
+    lost = [each["window"] for each in known if each["latency_ratio"] <= 1]
+    but = f" (not at windows of {_numbers(lost)})" if lost else ""
     return (
-        f"{query}: by rate {rates}; by p99 latency at half the rate, with the transfer, "
-        f"{latencies} ({inside} times as short inside the design).{outgrown}"
+        f"At any rate it wins{but} where p99 has to be below the core's {core} ms, down to {whole} "
+        f"us with the transfer, and {inside} us where the streams arrive at the part itself."
     )
 
 
-def _where(held: Sequence[dict[str, Any]], name: str) -> str:
-    """Say at which windows a ratio is above 1, and how large it is."""
-    known = [each for each in held if each[name] is not None]
-    won = [each["window"] for each in known if each[name] > 1]
-    if not known:
-        return "nothing is known"
-    ratios = _range([each[name] for each in known])
-    if not won:
-        return f"the CPU is better at all windows (FPGA {ratios} times as good)"
-    if len(won) == len(known):
-        return f"the FPGA is better at all windows that it holds ({ratios} times)"
-    return f"the FPGA is better at windows of {_numbers(won)} ({ratios} times over all)"
+def _energy(judged: Sequence[dict[str, Any]]) -> list[str]:
+    held = [each for each in judged if each["fpga"]]
+    if not held:
+        return []
+    core, design = (
+        _range([each[side]["joules_per_million"] for each in held]) for side in ("cpu", "fpga")
+    )
+    return [
+        f"A million tuples take a core {core} J and the array {design} J, by the watts below, at "
+        "full rate."
+    ]
+
+
+def _windows(judged: Sequence[dict[str, Any]]) -> str:
+    """Name windows: the first and the last where there are more than two."""
+    windows = [each["window"] for each in judged]
+    if len(windows) > 2:
+        return f"{windows[0]:,} to {windows[-1]:,}"
+    return " and ".join(f"{window:,}" for window in windows)
 
 
 def _range(values: Sequence[float | None]) -> str:

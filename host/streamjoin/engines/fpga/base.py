@@ -195,7 +195,7 @@ class FpgaEngine(Engine):
             return False
         if job.r.missing is not None or job.s.missing is not None:
             return False
-        return job.how != "semi" or self.capabilities.order != "none"
+        return job.how != "semi" or self.promise(job) != "none"
 
 
 def _figures(device: Device, feed: Feed) -> dict[str, Any]:

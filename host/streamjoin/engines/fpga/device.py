@@ -104,6 +104,7 @@ def design(name: str, job: Job, wanted: DesignParams) -> DesignParams:
         ("timestamp_bits", held.timestamp_bits, wanted.timestamp_bits),
         ("theta", held.theta, None),
         ("kinds", held.kinds, wanted.kinds if wanted.decides_kinds else held.kinds),
+        ("stars", held.stars, wanted.stars if wanted.has_groups else held.stars),
     )
     for what, have, need in needs:
         if have != need:

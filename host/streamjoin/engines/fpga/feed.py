@@ -18,6 +18,7 @@ from streamjoin.errors import EngineError
 from streamjoin.metrics import Meter, arrival_clock_us
 from streamjoin.tuples import Int64s, arrival_positions
 from streamjoin_common.contract import SIDE_S, DesignParams, result_layout, tuple_layout
+from streamjoin_common.language.order import group_numbers
 
 Micros = NDArray[np.float64]
 
@@ -132,7 +133,7 @@ class Feed:
 
 
 class OrderedFeed(Feed):
-    """Emits results grouped by the later tuple, in arrival order.
+    """Emits results grouped by the later tuple, in arrival order, or by groups of arrivals.
 
     The device must return results of one input in that order. Where the input is cut into
     tiles, results of all tiles are sorted into it at the end.
@@ -144,6 +145,7 @@ class OrderedFeed(Feed):
         super().__init__(device, keys, job, meter)
         self._positions = arrival_positions(job.r.ts, job.s.ts)
         self._is_tiled = is_tiled(job)
+        self._group = int(job.knobs.get("group", 1))
         self._of_tiles: list[tuple[Uint32s, Uint32s, Micros, Micros]] = []
         self._last = -1
 
@@ -164,7 +166,8 @@ class OrderedFeed(Feed):
         if self._is_tiled:
             self._of_tiles.append((r_rows, s_rows, produced_us, latency_us))
             return
-        later = np.concatenate([[self._last], self._later(r_rows, s_rows)])
+        groups = group_numbers(self._later(r_rows, s_rows), self._group)
+        later = np.concatenate([[self._last], groups])
         if (np.diff(later) < 0).any():
             first = int(np.argmax(np.diff(later) < 0))
             pair = (int(r_rows[first]), int(s_rows[first]))

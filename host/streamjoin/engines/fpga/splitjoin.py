@@ -3,10 +3,13 @@
 from dataclasses import replace
 from typing import ClassVar
 
+from streamjoin.device.base import Device
 from streamjoin.engines.base import Capabilities, Knob
 from streamjoin.engines.fpga.base import FpgaEngine
 from streamjoin.engines.fpga.device import CLOCK, KINDS, OVERLAY
+from streamjoin.engines.fpga.keys import Uint32s
 from streamjoin.engines.job import Job
+from streamjoin.errors import InputError
 from streamjoin_common.contract import CHOICES, DesignParams, Term
 
 
@@ -26,6 +29,13 @@ class FpgaSplitJoin(FpgaEngine):
             "Comparators of each half of a core, or shared by both (equality, count windows).",
             choices=CHOICES["comparators"],
         ),
+        Knob(
+            "group",
+            1,
+            "Arrivals whose results are in no order among each other; 0: all; outer order needs 1.",
+            0,
+            1 << 31,
+        ),
         KINDS,
         CLOCK,
         OVERLAY,
@@ -42,6 +52,27 @@ class FpgaSplitJoin(FpgaEngine):
             probes=int(job.knobs["probes"]),
             comparators=str(job.knobs["comparators"]),
             order="outer",
+            stars="each" if self._group(job) == 1 else "grouped",
             terms=terms,
             timestamp_bits=timestamp_bits,
         )
+
+    def check(self, job: Job) -> None:
+        """Refuse groups that break the order asked for."""
+        super().check(job)
+        if job.order == "outer" and self._group(job) != 1:
+            raise InputError(f"order outer needs knob group 1, not {self._group(job)}")
+
+    def promise(self, job: Job) -> str:
+        """Promise no order of single arrivals where they are grouped."""
+        return super().promise(job) if self._group(job) == 1 else "none"
+
+    def program(self, device: Device, job: Job, keys: list[tuple[Uint32s, Uint32s]]) -> None:
+        """Set how many arrivals a group has."""
+        if device.params.has_groups:
+            device.write("group_arrivals", self._group(job))
+
+    @staticmethod
+    def _group(job: Job) -> int:
+        """Return how many arrivals a group has, 0 for all."""
+        return int(job.knobs["group"])

@@ -133,14 +133,18 @@ def _name(record: Record) -> str:
 
 def svg(run: Mapping[str, Any]) -> str:
     """Draw a record."""
-    drawn = panels(run)
+    return draw(str(run["title"]), panels(run))
+
+
+def draw(title: str, drawn: Sequence[Panel]) -> str:
+    """Draw panels under a legend of all their lines."""
     engines = list(dict.fromkeys(name for panel in drawn for name in panel.lines))
     entry = 34 + CHARACTER * max((len(name) for name in engines), default=1)
     columns = max(1, int(WIDTH / entry))
     legend = LEGEND_ROW * -(-len(engines) // columns)
     rows = -(-len(drawn) // COLUMNS)
     height = rows * PANEL_HEIGHT + legend + 16
-    alt = f"{run['title']}: {'; '.join(_said(panel) for panel in drawn)}"
+    alt = f"{title}: {'; '.join(_said(panel) for panel in drawn)}"
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img" '
         'aria-labelledby="title">',

@@ -112,19 +112,20 @@ def _record(record: Mapping[str, Any]) -> dict[str, Any]:
     small["semi_stream"] = _picked(semi, _SEMI_STREAM)
     if semi.get("cost_model"):
         small["semi_stream"]["cost_model"] = _picked(semi["cost_model"], ("loop_us",))
-    return {name: _rounded(value) for name, value in small.items() if value not in ({}, [])}
+    return {name: rounded(value) for name, value in small.items() if value not in ({}, [])}
 
 
 def _picked(values: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
     return {name: values[name] for name in names if values.get(name) is not None}
 
 
-def _rounded(value: Any) -> Any:
+def rounded(value: Any) -> Any:
+    """Round every figure to :data:`DIGITS` significant digits."""
     if isinstance(value, float):
         return float(f"{value:.{DIGITS}g}")
     if isinstance(value, dict):
-        return {name: _rounded(inner) for name, inner in value.items()}
-    return [_rounded(inner) for inner in value] if isinstance(value, list) else value
+        return {name: rounded(inner) for name, inner in value.items()}
+    return [rounded(inner) for inner in value] if isinstance(value, list) else value
 
 
 def store(run: Mapping[str, Any], folder: Path) -> Path:
@@ -139,11 +140,11 @@ def store(run: Mapping[str, Any], folder: Path) -> Path:
     """
     small = distilled(run)
     path = folder / f"{small['experiment']['name']}-{small['experiment'].get('size', 'quick')}.json"
-    storage.write_text(path, _text(small), parents=True)
+    storage.write_text(path, text_of(small), parents=True)
     return path
 
 
-def _text(small: Mapping[str, Any]) -> str:
+def text_of(small: Mapping[str, Any]) -> str:
     """Write one line for each workload and record: differences of two files can be read."""
     parts = []
     for name, value in small.items():
@@ -191,11 +192,14 @@ def find(path: Path) -> list[Path]:
     """
     if path.is_file() or (path / RECORDS_FILE).is_file():
         return [path]
-    found = sorted(path.glob("*.json")) or sorted(
-        file.parent for file in path.glob(f"*/{RECORDS_FILE}")
-    )
+    found = experiments_in(path) or sorted(file.parent for file in path.glob(f"*/{RECORDS_FILE}"))
     if not found:
         raise InputError(
             f"{path}: has no records: give a record, a run's folder or a folder of them"
         )
     return found
+
+
+def experiments_in(folder: Path) -> list[Path]:
+    """Return the stored records in a folder but those of ``bench cpu-fpga``, another kind."""
+    return sorted(set(folder.glob("*.json")) - set(folder.glob("cpu-fpga-*.json")))

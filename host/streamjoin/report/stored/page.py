@@ -7,16 +7,16 @@ from typing import Any
 
 from streamjoin.bench import experiments
 from streamjoin.report.claims import Judged, counted, table
-from streamjoin.report.stored import chart
-from streamjoin.report.stored.distil import FOLDER, load_average, read
+from streamjoin.report.stored import chart, crossover
+from streamjoin.report.stored.distil import FOLDER, experiments_in, load_average, read
 from streamjoin.report.units import memory, plural, seconds, spaced
 
 NOT_THERE = "No record is stored."
 
 
 def runs(folder: Path = FOLDER) -> dict[str, dict[str, Any]]:
-    """Return the stored records of a folder by ``NAME-SIZE``."""
-    return {path.stem: read(path) for path in sorted(folder.glob("*.json"))}
+    """Return the stored records of experiments in a folder by ``NAME-SIZE``."""
+    return {path.stem: read(path) for path in experiments_in(folder)}
 
 
 def judged(run: Mapping[str, Any]) -> Judged:
@@ -32,7 +32,16 @@ def pages(folder: Path = FOLDER) -> dict[str, Callable[[], str]]:
     charts: dict[str, Callable[[], str]] = {
         f"results/charts/{name}.svg": partial(chart.svg, run) for name, run in stored.items()
     }
-    return {"results/claims.md": partial(page, stored), **charts}
+    compared = crossover.runs(folder)
+    charts |= {
+        f"results/charts/{name}.svg": partial(crossover.svg, run["points"])
+        for name, run in compared.items()
+    }
+    return {
+        "results/claims.md": partial(page, stored),
+        "results/cpu-fpga.md": partial(crossover.page, compared),
+        **charts,
+    }
 
 
 def page(stored: Mapping[str, Mapping[str, Any]]) -> str:

@@ -2,11 +2,12 @@
 
 from typing import Any
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from streamjoin_common.contract import ORDERS, DesignParams
+from streamjoin_hw.rtl.chain.sequencer import QUIET_CYCLES
 from streamjoin_hw.rtl.core_array import (
     CoreInstance,
     gathered_members,
@@ -16,7 +17,14 @@ from streamjoin_hw.rtl.core_array import (
 from streamjoin_hw.rtl.intake import ordered_layout
 from streamjoin_hw.rtl.split.combiner import Combiner, combined_layout
 from streamjoin_hw.rtl.split.core import SplitCore, split_core_members
-from streamjoin_hw.rtl.split.layouts import row_bits, token_layout
+from streamjoin_hw.rtl.split.groups.combiner import GroupCombiner
+from streamjoin_hw.rtl.split.groups.counter import SIZE_BITS, GroupCounter
+from streamjoin_hw.rtl.split.layouts import (
+    ordered_port,
+    routed_layout,
+    row_bits,
+    token_layout,
+)
 from streamjoin_hw.rtl.split.queue import Queue, queue_places
 from streamjoin_hw.rtl.split.shared_core import SharedCore
 from streamjoin_hw.rtl.split.trees import (
@@ -36,7 +44,8 @@ def setting_members(params: DesignParams) -> dict[str, wiring.Member]:
         return {}
     ordering = {"order": In(2), "punctuate": In(1)} if params.order != "none" else {}
     interval = {"interval": In(32)} if params.order == "inner" else {}
-    return {**ordering, **interval, "masked": In(params.cores)}
+    group = {"group": In(SIZE_BITS)} if params.has_groups else {}
+    return {**ordering, **interval, **group, "masked": In(params.cores)}
 
 
 class SplitArray(Component):
@@ -61,6 +70,9 @@ class SplitArray(Component):
     interval : In(32), if there is the inner order
         Rows of tuples, ``cores`` each, whose results need not be in order among each other; the
         largest power of two that divides it counts. 0 is all.
+    group : In(SIZE_BITS), draining : In(1), where stars are grouped
+        Under the outer order, arrivals of a group; 0 is all. No tuple comes any more: the open
+        group's star is due when nothing is inside.
     masked : In(cores)
         Cores that find nothing.
     results : Out(stream.Signature(combined_layout(params)))
@@ -74,6 +86,8 @@ class SplitArray(Component):
     order: Signal
     punctuate: Signal
     interval: Signal
+    group: Signal
+    draining: Signal
     masked: Signal
     results: stream.Interface
     held: Signal
@@ -89,6 +103,7 @@ class SplitArray(Component):
                 "clear": In(1),
                 "idle": In(1),
                 **setting_members(params),
+                **({"draining": In(1)} if params.has_groups else {}),
                 "results": Out(stream.Signature(combined_layout(params))),
                 **gathered_members(params),
             }
@@ -100,13 +115,14 @@ class SplitArray(Component):
         params = self.params
         queued = QUEUED_TUPLES if params.has_shared_comparators else 2
         left, right = (
-            QueuedTree(ordered_layout(params), params.cores, params.merge_arity, queued)
+            QueuedTree(routed_layout(params), params.cores, params.merge_arity, queued)
             for _ in range(2)
         )
         m.submodules.left_spread, m.submodules.right_spread = left, right
         m.submodules.r_tree = r_tree = CollectionTree(params)
         m.submodules.s_tree = s_tree = CollectionTree(params)
-        m.submodules.combiner = combiner = Combiner(params)
+        combiner: Any = (GroupCombiner if params.has_groups else Combiner)(params)
+        m.submodules.combiner = combiner
         control, punctuate, masked = self._settings(m)
 
         cores: list[Any] = []
@@ -123,11 +139,11 @@ class SplitArray(Component):
                 core.index.eq(Const(index, len(core.index))),
                 core.clear.eq(self.clear),
                 core.masked.eq(masked[index]),
-                core.ordered.eq(control.outer),
+                *(getattr(core, name).eq(control.outer) for name in ordered_port(params)),
             ]
             cores.append(core)
 
-        for tree in (r_tree, s_tree, combiner):
+        for tree in (r_tree, s_tree, *([] if params.has_groups else [combiner])):
             m.d.comb += tree.control.eq(control)
         queues = self._queues(m, ((left, right), (r_tree, s_tree)), combiner)
 
@@ -143,7 +159,10 @@ class SplitArray(Component):
         cores_busy = registered_or(m, [core.busy for core in cores])
         trees_busy = left.busy | right.busy | r_tree.busy | s_tree.busy | combiner.busy
         trees_busy |= Cat(*(queue.busy for queue in queues)).any()
-        m.d.sync += self.busy.eq(cores_busy | trees_busy)
+        inside = cores_busy | trees_busy
+        if params.has_groups:
+            inside |= self._owed(m, combiner, punctuate, inside)
+        m.d.sync += self.busy.eq(inside)
         if params.timestamp_bits:
             m.d.comb += self.evicted.eq(registered_sum(m, [core.evicted for core in cores]))
         return m
@@ -161,16 +180,17 @@ class SplitArray(Component):
         places = queue_places(params)
         tuples, results = (
             [Queue(layout, places, params.window_memory) for _ in range(2)]
-            for layout in (ordered_layout(params), token_layout(params))
+            for layout in (routed_layout(params), token_layout(params))
         )
         for name, made in (("tuples", tuples), ("results", results)):
             for number, queue in enumerate(made):
                 m.submodules[f"{name}{number}"] = queue
+        tuples_in = self._routed(m, combiner) if params.has_groups else self.i.payload
         # A tuple sets out once its side can be remembered.
         room = combiner.room & tuples[0].i.ready & tuples[1].i.ready
         for queue, spread in zip(tuples, spreads, strict=True):
             m.d.comb += [
-                queue.i.payload.eq(self.i.payload),
+                queue.i.payload.eq(tuples_in),
                 queue.i.valid.eq(self.i.valid & room),
             ]
             wiring.connect(m, queue.o, spread.i)
@@ -185,6 +205,34 @@ class SplitArray(Component):
             wiring.connect(m, tree.o, queue.i)
             wiring.connect(m, queue.o, taker)
         return [*tuples, *results]
+
+    def _routed(self, m: Module, combiner: Any) -> Any:
+        """Count arrivals into groups; return the tuple that arrives, marked where it ends one."""
+        m.submodules.groups = groups = GroupCounter()
+        routed = signal_of(routed_layout(self.params))
+        m.d.comb += [
+            groups.idle.eq(self.idle),
+            groups.size.eq(Mux(self.order == OUTER, self.group, self.order >= INNER)),
+            groups.arrives.eq(combiner.arrives),
+            combiner.clear.eq(self.clear),
+            combiner.closes.eq(groups.closes),
+            *(routed[name].eq(self.i.p[name]) for name in self.i.p.shape().members),
+            routed.closes.eq(groups.closes),
+        ]
+        return routed
+
+    def _owed(self, m: Module, combiner: GroupCombiner, punctuate: Signal, inside: Value) -> Signal:
+        """Have the last group's star given, if it is open; return whether it is still owed."""
+        quiet, owed = Signal(range(QUIET_CYCLES + 1)), Signal()
+        m.d.comb += [
+            owed.eq(self.draining & combiner.open & punctuate),
+            combiner.end.eq(owed & (quiet == QUIET_CYCLES)),
+        ]
+        with m.If(~owed | inside):
+            m.d.sync += quiet.eq(0)
+        with m.Elif(quiet != QUIET_CYCLES):
+            m.d.sync += quiet.eq(quiet + 1)
+        return owed
 
     def _settings(self, m: Module) -> tuple[Any, Signal, Signal]:
         """Keep what is set for an input: order, whether to give stars, masked cores."""

@@ -6,8 +6,7 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
 from streamjoin_common.contract import DesignParams
-from streamjoin_hw.rtl.intake import ordered_layout
-from streamjoin_hw.rtl.split.layouts import body_layout
+from streamjoin_hw.rtl.split.layouts import body_layout, routed_layout
 from streamjoin_hw.rtl.streams import Component, View, payload_of, registers_of
 from streamjoin_hw.rtl.turn import Turn
 
@@ -16,7 +15,8 @@ def batch_layout(params: DesignParams, side: int) -> data.StructLayout:
     """Layout of a batch of probes against the stored ``side``.
 
     ``count`` probes, in arrival order; for each of them whether the tuple that expires is already
-    ``gone`` and whether the one that is stored is already ``there``.
+    ``gone`` and whether the one that is stored is already ``there``. See also
+    :func:`group_members`.
     """
     probe = body_layout(params, 1 - side)
     return data.StructLayout(
@@ -25,8 +25,18 @@ def batch_layout(params: DesignParams, side: int) -> data.StructLayout:
             "probes": data.ArrayLayout(probe, params.probes),
             "gone": params.probes,
             "there": params.probes,
+            **group_members(params),
         }
     )
+
+
+def group_members(params: DesignParams) -> dict[str, int]:
+    """Members of a batch where stars are grouped.
+
+    ``ends``, a bit for each probe that a star follows; ``blank``: the first probe is none and
+    matches nothing, a star alone is owed for probes of batches before.
+    """
+    return {"ends": params.probes, "blank": 1} if params.has_groups else {}
 
 
 class Collector(Component):
@@ -50,7 +60,7 @@ class Collector(Component):
         The core's number, constant.
     clear : In(1)
         Begin to count anew; needed once before the first tuple.
-    i : In(stream.Signature(ordered_layout(params)))
+    i : In(stream.Signature(routed_layout(params)))
         Tuples of both sides in arrival order. ``ready`` depends on the payload.
     begin : In(1)
         The batch is taken over; a new one begins. The probes themselves stay a cycle longer.
@@ -80,7 +90,7 @@ class Collector(Component):
             {
                 "index": In(bits_for(params.cores - 1)),
                 "clear": In(1),
-                "i": In(stream.Signature(ordered_layout(params))),
+                "i": In(stream.Signature(routed_layout(params))),
                 "begin": In(1),
                 "waiting": Out(1),
                 "batch": Out(batch_layout(params, side)),
@@ -143,6 +153,30 @@ class Collector(Component):
             m.d.sync += batch.count.eq(batch.count + 1)
         with m.Elif(arrives):
             m.d.sync += [self.store.eq(self.store | stores), self.expire.eq(self.expire | expires)]
+        if params.has_groups:
+            self._end_groups(m, batch, arrives, is_probe)
         with m.If(self.begin | self.clear):
             m.d.sync += [batch.count.eq(0), self.store.eq(0), self.expire.eq(0)]
         return m
+
+    def _end_groups(self, m: Module, batch: View, arrives: Signal, is_probe: Signal) -> None:
+        """Have a star follow the last probe of a group that has any here.
+
+        If that probe is of a batch before, a blank one stands for it; then the batch is empty and
+        has room.
+        """
+        pending, late = Signal(), Signal()
+        m.d.comb += late.eq(arrives & self.i.p.closes & ~is_probe & pending)
+        with m.If(batch.count != self.params.probes):
+            m.d.sync += batch.ends.bit_select(batch.count, 1).eq(self.i.p.closes)
+        with m.If(batch.count == 0):
+            m.d.sync += batch.blank.eq(~is_probe)
+            with m.If(late):
+                m.d.sync += batch.count.eq(1)
+        for p in range(self.params.probes):
+            with m.If(late & (batch.count == p + 1)):
+                m.d.sync += batch.ends[p].eq(1)
+        with m.If(self.clear):
+            m.d.sync += pending.eq(0)
+        with m.Elif(arrives):
+            m.d.sync += pending.eq(~self.i.p.closes & (pending | is_probe))

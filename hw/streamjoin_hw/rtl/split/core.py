@@ -6,9 +6,8 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
 from streamjoin_common.contract import SIDE_R, SIDE_S, DesignParams
-from streamjoin_hw.rtl.intake import ordered_layout
 from streamjoin_hw.rtl.split.half import Half
-from streamjoin_hw.rtl.split.layouts import token_layout
+from streamjoin_hw.rtl.split.layouts import ordered_port, routed_layout, token_layout
 from streamjoin_hw.rtl.streams import Component
 
 
@@ -16,9 +15,9 @@ def split_core_members(params: DesignParams) -> dict[str, wiring.Member]:
     """Ports of a core, the same for the component and for its instance in Verilog."""
     return {
         "index": In(bits_for(params.cores - 1)),
-        **{name: In(1) for name in ("clear", "masked", "ordered")},
-        "left": In(stream.Signature(ordered_layout(params))),
-        "right": In(stream.Signature(ordered_layout(params))),
+        **{name: In(1) for name in ("clear", "masked", *ordered_port(params))},
+        "left": In(stream.Signature(routed_layout(params))),
+        "right": In(stream.Signature(routed_layout(params))),
         "r_results": Out(stream.Signature(token_layout(params))),
         "s_results": Out(stream.Signature(token_layout(params))),
         "hold": Out(1),
@@ -41,9 +40,9 @@ class SplitCore(Component):
         Its number, a constant.
     clear : In(1)
         Empty it; needed once before the first tuple.
-    masked, ordered : In(1)
+    masked, ordered : In(1), no ``ordered`` where stars are grouped
         See :class:`~streamjoin_hw.rtl.split.half.Half`.
-    left, right : In(stream.Signature(ordered_layout(params)))
+    left, right : In(stream.Signature(routed_layout(params)))
         All tuples in arrival order, for each half in its own time.
     r_results, s_results : Out(stream.Signature(token_layout(params)))
         Matches of arriving R tuples, of arriving S tuples.
@@ -83,8 +82,9 @@ class SplitCore(Component):
                 half.index.eq(self.index),
                 half.clear.eq(self.clear),
                 half.masked.eq(self.masked),
-                half.ordered.eq(self.ordered),
             ]
+            for name in ordered_port(self.params):
+                m.d.comb += getattr(half, name).eq(getattr(self, name))
         wiring.connect(m, left.o, wiring.flipped(self.r_results))
         wiring.connect(m, right.o, wiring.flipped(self.s_results))
         m.d.comb += [

@@ -4,28 +4,33 @@ from functools import reduce
 from operator import or_
 from typing import Any, NamedTuple
 
-from amaranth.hdl import Array, Assert, Cat, Const, Module, Mux, Signal, Value
+from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
 from streamjoin_common.contract import DesignParams
-from streamjoin_hw.rtl.memory import lane_bits, memory_of
-from streamjoin_hw.rtl.split.hits import BANKS, IN_FLIGHT, hit_layout, list_words
-from streamjoin_hw.rtl.split.layouts import row_member, token_layout
+from streamjoin_hw.rtl.memory import lane_bits
+from streamjoin_hw.rtl.split.groups.rounds import Rounds
+from streamjoin_hw.rtl.split.hits import BANKS, hit_layout, index_of, long_list, short_list
+from streamjoin_hw.rtl.split.layouts import ordered_port, row_member, token_layout
 from streamjoin_hw.rtl.split.outlet import Outlet
 from streamjoin_hw.rtl.split.subwindow import word_bits
 from streamjoin_hw.rtl.streams import Component, View, payload_of, registers_of
 
 
 class _Batches(NamedTuple):
-    """Whether a batch can be taken, that it is, how many probes it has; a probe's payload."""
+    """Whether a batch can be taken, that it is, how many probes it has; a probe's payload.
+
+    Where stars are grouped also the probes that end a group.
+    """
 
     ready: Value
     take: Signal
     probes: Value
     probing: Value
+    ends: Value | None
 
 
 class Emitter(Component):
@@ -49,7 +54,7 @@ class Emitter(Component):
 
     Members
     -------
-    ordered : In(1)
+    ordered : In(1), unless stars are grouped
         Results by probe, with stars.
     hit : In(hit_layout(params)), push : In(1)
         A word for the list.
@@ -59,6 +64,8 @@ class Emitter(Component):
         There are words still to be read, and nothing is on its way to the list.
     ready_batch : In(1), count : In, payloads : In
         A batch whose words were or will be pushed next: how many probes, and their payloads.
+    ends : In(probes), where stars are grouped
+        With ``count``, for each probe: its group's results end with its own.
     take : Out(1)
         The batch is taken; its payloads need not be kept.
     put : In(1), put_index : In, put_payload : In(payload_bits), begun : In(1), count : In
@@ -69,6 +76,7 @@ class Emitter(Component):
         been given.
     alone : Out(1), probe : Out, again : Out(1)
         Compare one probe alone from now on, this one; with ``again`` in a pass from the start.
+        Where stars are grouped those of one group, with ``serves : Out(probes)``.
     fetch : Out(1), fetch_word, fetch_lane : Out, payload : In(payload_bits)
         Read of a stored payload, there a cycle later.
     o : Out(stream.Signature(token_layout(params)))
@@ -83,6 +91,7 @@ class Emitter(Component):
     settled: Signal
     ready_batch: Signal
     count: Signal
+    ends: Signal
     payloads: View
     put: Signal
     put_index: Signal
@@ -93,6 +102,7 @@ class Emitter(Component):
     take: Signal
     alone: Signal
     probe: Signal
+    serves: Signal
     again: Signal
     fetch: Signal
     fetch_word: Signal
@@ -104,7 +114,7 @@ class Emitter(Component):
     def __init__(self, params: DesignParams, side: int) -> None:
         self.params = params
         self.side = side
-        probe_bits = bits_for(params.probes - 1)
+        probe_bits, grouped = bits_for(params.probes - 1), params.has_groups
         if params.has_shared_comparators:
             ports = {
                 **{name: In(1) for name in ("put", "begun")},
@@ -117,13 +127,14 @@ class Emitter(Component):
                 **{name: In(1) for name in ("settled", "ready_batch")},
                 **{name: Out(1) for name in ("nearly_full", "alone", "again", "take")},
                 "payloads": In(data.ArrayLayout(params.payload_bits, params.probes)),
-                "probe": Out(probe_bits),
+                **({"serves": Out(params.probes)} if grouped else {"probe": Out(probe_bits)}),
             }
         super().__init__(
             {
-                **{name: In(1) for name in ("ordered", "push")},
+                **{name: In(1) for name in (*ordered_port(params), "push")},
                 **{name: Out(1) for name in ("fetch", "busy")},
                 **ports,
+                **({"ends": In(params.probes)} if grouped else {}),
                 "hit": In(hit_layout(params)),
                 "count": In(bits_for(params.probes)),
                 "fetch_word": Out(word_bits(params)),
@@ -137,27 +148,26 @@ class Emitter(Component):
         """Build the list, the walk through it, and the read of payloads."""
         m = Module()
         params, shared = self.params, self.params.has_shared_comparators
-        ordered: Value = self.ordered if params.order != "none" else Const(0, 1)
+        rounds, ordered, probe = self._turns()
         active, closing, many, last_probe = (Signal() for _ in range(4))
         count = payload_of(len(self.count))
-        probe: Any = Signal(bits_for(params.probes - 1)) if shared else self.probe
         alone: Any = Const(0, 1) if shared else self.alone
         serving = payload_of(params.probes)
         m.submodules.outlet = outlet = Outlet(params, self.side)
         wiring.connect(m, outlet.o, wiring.flipped(self.o))
         keep = self._banks if shared else self._registers
-        ready, take, next_count, probing = keep(m, outlet.probe)
+        ready, take, next_count, probing, _ = batch = keep(m, outlet.probe)
         m.d.comb += [
             take.eq(ready & ~active),
-            last_probe.eq(probe + 1 == count),
+            last_probe.eq(probe + 1 == count if rounds is None else rounds.last),
             many.eq(ordered & ~alone & ~last_probe),
         ]
         with m.If(take):
             m.d.sync += [active.eq(1), count.eq(next_count)]
 
         # The list: written at `end`, looked at from `here`, free before `start`.
-        listed = self._long_list if shared else self._list
-        next_word, empty, list_ports = listed(m, params, many)
+        listed = long_list if shared else short_list
+        next_word, empty, list_ports = listed(self, m, params, many)
 
         # What is left of the matches of one probe, `serving`, in the word that is being looked at.
         rest = registers_of(
@@ -176,7 +186,9 @@ class Emitter(Component):
             ends.eq(active & (left == 0) & closing),
         ]
         seen = Signal(params.probes)
-        wanted, leaves, chosen = self._choose(m, next_word, (ordered, probe), seen)
+        wanted, leaves, chosen = self._choose(
+            m, next_word, (ordered, probe if rounds is None else rounds.serves), seen
+        )
         m.d.comb += list_ports["look"].eq(loads & leaves)
         with m.If(loads):
             m.d.sync += [
@@ -191,7 +203,7 @@ class Emitter(Component):
         with m.Elif(step):
             m.d.sync += rest.left.eq(left & ~lowest)
 
-        # The end of a probe's results.
+        # The end of a probe's results, or a group's.
         given, finished = Signal(), Signal()
         m.d.comb += given.eq(ends & step)
         with m.If(given):
@@ -202,6 +214,7 @@ class Emitter(Component):
             with m.Else():
                 m.d.sync += probe.eq(probe + 1)
                 m.d.comb += list_ports["rewind"].eq(~alone)
+        self._divide(m, rounds, batch, given)
         if shared:
             m.d.comb += self.finished.eq(finished)
         else:
@@ -211,31 +224,63 @@ class Emitter(Component):
         m.d.comb += [
             step.eq(outlet.i.ready & ((left != 0) | ends)),
             outlet.i.valid.eq((left != 0) | (ends & ordered)),
-            outlet.i.p.lane.eq(_index(lowest, params.lanes)),
-            outlet.i.p.probe.eq(_index(serving, params.probes)),
+            outlet.i.p.lane.eq(index_of(lowest, params.lanes)),
+            outlet.i.p.probe.eq(index_of(serving, params.probes)),
             outlet.probing.eq(probing),
         ]
         self._give(m, rest, outlet)
         m.d.comb += self.busy.eq(active | ready | list_ports["held"] | self.o.valid)
         return m
 
+    def _turns(self) -> tuple[Rounds | None, Value, Any]:
+        """Return the rounds, whether a star follows each, and the probe that is served instead.
+
+        Without rounds probes are served one after the other, if in order.
+        """
+        params = self.params
+        if params.has_groups:
+            rounds = Rounds(params.probes)
+            return rounds, rounds.star, Signal(bits_for(params.probes - 1))
+        ordered: Value = self.ordered if params.order != "none" else Const(0, 1)
+        if params.has_shared_comparators:
+            return None, ordered, Signal(bits_for(params.probes - 1))
+        return None, ordered, self.probe
+
+    def _divide(self, m: Module, rounds: Rounds | None, batch: _Batches, given: Signal) -> None:
+        """Serve the probes of one group together, then those of the next."""
+        if rounds is None:
+            return
+        m.submodules.rounds = rounds
+        m.d.comb += [
+            rounds.take.eq(batch.take),
+            rounds.count.eq(batch.probes),
+            rounds.ends.eq(batch.ends),
+            rounds.step.eq(given),
+        ]
+        if not self.params.has_shared_comparators:
+            m.d.comb += self.serves.eq(rounds.serves)
+
     def _choose(
         self, m: Module, word: View, serves: tuple[Value, Any], seen: Signal
     ) -> tuple[Signal, Signal, Value]:
         """Choose whose matches in a word come next, whether the word is then done, and which.
 
-        In order a word is looked at for one probe; else for each that has a match in it.
+        In order a word is looked at for one probe; else for each that has a match in it, in
+        rounds for each of the round.
         """
         (ordered, probe), probes = serves, self.params.probes
         matching, wanted, leaves = Signal(probes), Signal(probes), Signal()
         unseen = matching & ~seen
+        if self.params.has_groups:
+            unseen &= probe
         m.d.comb += [
             matching.eq(Cat(*(word.mask[p].any() for p in range(probes)))),
             wanted.eq(unseen & (~unseen + 1)[:probes]),
-            leaves.eq(ordered | (unseen == wanted)),
+            leaves.eq((Const(0, 1) if self.params.has_groups else ordered) | (unseen == wanted)),
         ]
-        with m.If(ordered):
-            m.d.comb += wanted.eq((Const(1, probes) << probe)[:probes])
+        if not self.params.has_groups:
+            with m.If(ordered):
+                m.d.comb += wanted.eq((Const(1, probes) << probe)[:probes])
         chosen = reduce(or_, (Mux(wanted[p], word.mask[p], 0) for p in range(probes)))
         return wanted, leaves, chosen
 
@@ -277,7 +322,8 @@ class Emitter(Component):
             m.d.sync += payloads.eq(self.payloads)
         each = [payloads[p] for p in range(self.params.probes)]
         picked = Array(each)[probe] if len(each) > 1 else each[0]
-        return _Batches(self.ready_batch, self.take, self.count, picked)
+        ends = self.ends if self.params.has_groups else None
+        return _Batches(self.ready_batch, self.take, self.count, picked, ends)
 
     def _banks(self, m: Module, probe: Signal) -> _Batches:
         """Keep payloads and counts of the batches that were begun and of the one collected."""
@@ -286,6 +332,7 @@ class Emitter(Component):
         collected, first = Signal(range(BANKS)), Signal(range(BANKS))
         given = payload_of(range(BANKS))
         counts = [payload_of(len(self.count), name=f"count{bank}") for bank in range(BANKS)]
+        ended = [payload_of(self.params.probes, name=f"ends{bank}") for bank in range(BANKS)]
         m.d.comb += self.free.eq(pending != BANKS - 1)
         m.d.sync += pending.eq(pending + self.begun - take)
         with m.If(self.begun):
@@ -293,6 +340,8 @@ class Emitter(Component):
             for bank, count in enumerate(counts):
                 with m.If(collected == bank):
                     m.d.sync += count.eq(self.count)
+                    if params.has_groups:
+                        m.d.sync += ended[bank].eq(self.ends)
         with m.If(take):
             m.d.sync += [first.eq(first + 1), given.eq(first)]
         memory: Any = Memory(shape=params.payload_bits, depth=BANKS << len(self.put_index), init=[])
@@ -304,88 +353,5 @@ class Emitter(Component):
             write.en.eq(self.put),
             read.addr.eq(Cat(probe, given)),
         ]
-        return _Batches(pending != 0, take, Array(counts)[first], read.data)
-
-    def _list(self, m: Module, params: DesignParams, many: Signal) -> tuple[View, Signal, Any]:
-        """Build the list of words; returns the word looked at, whether there is none, and ports."""
-        depth = list_words(params)
-        words: Any = Memory(shape=hit_layout(params), depth=depth, init=[])
-        m.submodules.words = words
-        write, read = words.write_port(), words.read_port(domain="comb")
-        end, here, start = (Signal(range(depth), name=name) for name in ("end", "here", "start"))
-        level, unseen = Signal(range(depth + 1)), Signal(range(depth + 1))
-        empty = Signal()
-        ports = {name: Signal(name=name) for name in ("look", "rewind", "forget", "held")}
-
-        def after(position: Signal) -> Value:
-            return Mux(position == depth - 1, 0, position + 1)
-
-        m.d.comb += [
-            write.addr.eq(end),
-            write.data.eq(self.hit),
-            write.en.eq(self.push),
-            read.addr.eq(here),
-            empty.eq(unseen == 0),
-            ports["held"].eq(level != 0),
-            Assert(~self.push | (level != depth), "a list of matches overflowed"),
-        ]
-        m.d.sync += self.nearly_full.eq(level > depth - IN_FLIGHT)
-        with m.If(self.push):
-            m.d.sync += end.eq(after(end))
-        frees = ports["look"] & ~many
-        with m.If(ports["look"]):
-            m.d.sync += here.eq(after(here))
-        with m.If(frees):
-            m.d.sync += start.eq(after(start))
-        m.d.sync += [
-            level.eq(level + self.push - frees),
-            unseen.eq(unseen + self.push - ports["look"]),
-        ]
-        with m.If(ports["rewind"]):
-            m.d.sync += [here.eq(start), unseen.eq(level + self.push)]
-        with m.If(ports["forget"]):
-            m.d.sync += [start.eq(here), level.eq(0)]
-        return read.data, empty, ports
-
-    def _long_list(
-        self, m: Module, params: DesignParams, many: Signal
-    ) -> tuple[View, Signal, dict[str, Signal]]:
-        """Build the list that never fills, in a memory that is read a cycle ahead."""
-        depth = list_words(params)
-        words: Any = memory_of(params.window_memory, hit_layout(params), depth)
-        m.submodules.words = words
-        write, read = words.write_port(), words.read_port()
-        end, here, start, seen = (
-            Signal(range(depth), name=name) for name in ("end", "here", "start", "seen")
-        )
-        empty, following, full = Signal(), Signal.like(here), Signal()
-        ports = {name: Signal(name=name) for name in ("look", "rewind", "held")}
-        m.d.comb += [
-            write.addr.eq(end),
-            write.data.eq(self.hit),
-            write.en.eq(self.push),
-            following.eq(here + ports["look"]),
-            # A word is read a cycle after it was written at the earliest.
-            read.addr.eq(following),
-            empty.eq(here == seen),
-            Assert(~full, "a list of matches overflowed"),
-        ]
-        m.d.sync += [
-            end.eq(end + self.push),
-            seen.eq(end),
-            here.eq(following),
-            start.eq(start + (ports["look"] & ~many)),
-            full.eq(self.push & ((end + 1)[: len(end)] == start)),
-        ]
-        with m.If(ports["rewind"]):
-            m.d.comb += following.eq(start)
-        return read.data, empty, ports
-
-
-def _index(onehot: Value, count: int) -> Value:
-    """Return the number of the bit that is 1."""
-    bits = []
-    for bit in range(bits_for(count - 1)):
-        positions = [onehot[k] for k in range(count) if k >> bit & 1]
-        bits.append(Cat(*positions).any() if positions else onehot[:0].any())
-    return Cat(*bits)
+        ends = Array(ended)[first] if params.has_groups else None
+        return _Batches(pending != 0, take, Array(counts)[first], read.data, ends)

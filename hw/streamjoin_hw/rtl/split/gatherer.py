@@ -8,9 +8,9 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
 from streamjoin_common.contract import SIDE_R, SIDE_S, DesignParams
-from streamjoin_hw.rtl.intake import ordered_layout
+from streamjoin_hw.rtl.split.collector import group_members
 from streamjoin_hw.rtl.split.hits import BANKS
-from streamjoin_hw.rtl.split.layouts import SPARE_SLOTS, body_layout, key_layout
+from streamjoin_hw.rtl.split.layouts import SPARE_SLOTS, body_layout, key_layout, routed_layout
 from streamjoin_hw.rtl.streams import Component, View, payload_of, registers_of, signal_of
 from streamjoin_hw.rtl.turn import Turn
 
@@ -28,6 +28,7 @@ def keys_layout(params: DesignParams) -> data.StructLayout:
             "probes": data.ArrayLayout(key_layout(params, SIDE_R), params.probes),
             "gone": params.probes,
             "there": params.probes,
+            **group_members(params),
         }
     )
 
@@ -121,7 +122,7 @@ class Gatherer(Component):
         The core's number, constant.
     clear : In(1)
         Begin to count anew; needed once before the first tuple.
-    i0, i1 : In(stream.Signature(ordered_layout(params)))
+    i0, i1 : In(stream.Signature(routed_layout(params)))
         All tuples in arrival order, for the half that stores R, for the one that stores S. A
         stream's ``ready`` depends on the payloads of both.
     idle : In(1)
@@ -173,7 +174,7 @@ class Gatherer(Component):
             {
                 "index": In(bits_for(params.cores - 1)),
                 **{name: In(1) for name in ("clear", "idle", "begin")},
-                **{f"i{half}": In(stream.Signature(ordered_layout(params))) for half in range(2)},
+                **{f"i{half}": In(stream.Signature(routed_layout(params))) for half in range(2)},
                 **{name: In(2) for name in ("free", "finished")},
                 **{name: Out(2) for name in ("changes", "put")},
                 **{name: Out(1) for name in ("waiting", "side", "store", "expire", "busy")},
@@ -235,7 +236,10 @@ class Gatherer(Component):
         key, enter = self._bodies(m, bits, at), payload_of(self.enter.shape())
         m.d.comb += self.enter.eq(enter)
         m.d.comb += self.put_index.eq(batch.count)
-        with m.If(accepts & (is_probe | mine)):
+        begins = is_probe | mine
+        if params.has_groups:
+            begins |= bits.late.bit_select(at, 1)
+        with m.If(accepts & begins):
             m.d.sync += kept.eq(at)
         with m.If(accepts & is_probe):
             m.d.sync += [
@@ -249,9 +253,43 @@ class Gatherer(Component):
                 m.d.sync += [self.store.eq(1), enter.eq(key)]
             with m.If(here["expire"]):
                 m.d.sync += self.expire.eq(1)
+        if params.has_groups:
+            self._end_groups(m, bits, batch, (accepts, at))
         with m.If(done | self.clear):
             m.d.sync += [batch.count.eq(0), self.store.eq(0), self.expire.eq(0)]
         return m
+
+    def _end_groups(
+        self, m: Module, bits: "_Bits", batch: View, accepted: tuple[Signal, Signal]
+    ) -> None:
+        """Have a star follow the last probe of a group that has any in its half.
+
+        If that probe is of a batch before, a blank one stands for it, for which a batch is begun.
+        """
+        accepts, at = accepted
+        is_probe, late, closes = (
+            each.bit_select(at, 1) for each in (bits.probes, bits.late, bits.closes)
+        )
+        with m.If(accepts & is_probe):
+            m.d.sync += batch.ends.bit_select(batch.count, 1).eq(closes)
+        with m.If(accepts & late):
+            for p in range(self.params.probes):
+                with m.If(batch.count == p + 1):
+                    m.d.sync += batch.ends[p].eq(1)
+        with m.If(accepts & (batch.count == 0)):
+            m.d.sync += batch.blank.eq(late)
+            with m.If(late):
+                m.d.sync += [batch.count.eq(1), batch.ends[0].eq(1)]
+        for half, each in enumerate((self.i0, self.i1)):
+            probe, pending = bits.probes[half], bits.pending[half]
+            m.d.comb += [
+                bits.closes[half].eq(each.p.closes),
+                bits.late[half].eq(each.p.closes & ~probe & pending),
+            ]
+            with m.If(self.clear):
+                m.d.sync += pending.eq(0)
+            with m.Elif(bits.arrives[half]):
+                m.d.sync += pending.eq(~each.p.closes & (pending | probe))
 
     def _balance(self, m: Module, bits: "_Bits") -> Signal:
         """Return the half that was given fewer tuples; where it is even, one that has a probe."""
@@ -293,8 +331,11 @@ class Gatherer(Component):
                 bits.stores[half].eq(turns[0]),
                 bits.expires[half].eq(turns[1]),
                 bits.spent[half].eq(expired.spent),
-                bits.able[half].eq(each.valid & Mux(bits.probes[half], may_open, ~full)),
             ]
+            able = Mux(bits.probes[half], may_open, ~full)
+            if params.has_groups:
+                able &= ~bits.late[half] | may_open
+            m.d.comb += bits.able[half].eq(each.valid & able)
 
     def _bodies(self, m: Module, bits: "_Bits", at: Signal) -> Any:
         """Choose the key that arrives; payloads have ways of their own."""
@@ -320,3 +361,6 @@ class _Bits:
     def __init__(self) -> None:
         self.arrives, self.probes, self.stores, self.expires = (Signal(2) for _ in range(4))
         self.spent, self.able = Signal(2), Signal(2)
+        # Where stars are grouped: it closes its group, the half has had a probe of that, and both
+        # although it is no probe.
+        self.closes, self.pending, self.late = Signal(2), Signal(2), Signal(2)

@@ -25,12 +25,17 @@ from amaranth.utils import bits_for
 
 from streamjoin_common.contract import SIDE_R, DesignParams
 from streamjoin_hw.rtl.chain.core import evicted_member
-from streamjoin_hw.rtl.intake import ordered_layout
 from streamjoin_hw.rtl.predicates import matches
 from streamjoin_hw.rtl.split.collector import Collector, batch_layout
 from streamjoin_hw.rtl.split.emitter import Emitter
 from streamjoin_hw.rtl.split.hits import hit_layout
-from streamjoin_hw.rtl.split.layouts import ring_words, row_bits, token_layout
+from streamjoin_hw.rtl.split.layouts import (
+    ordered_port,
+    ring_words,
+    routed_layout,
+    row_bits,
+    token_layout,
+)
 from streamjoin_hw.rtl.split.subwindow import SubWindow, range_layout, word_bits
 from streamjoin_hw.rtl.streams import Component, payload_of
 
@@ -56,9 +61,9 @@ class Half(Component):
         Empty it; needed once before the first tuple.
     masked : In(1)
         Find no match: the core counts and stores as ever and is taken for failed.
-    ordered : In(1)
+    ordered : In(1), unless stars are grouped
         Give results by probe, and a star after each probe's.
-    i : In(stream.Signature(ordered_layout(params)))
+    i : In(stream.Signature(routed_layout(params)))
         Tuples of both sides in arrival order.
     o : Out(stream.Signature(token_layout(params)))
         Results and stars.
@@ -86,8 +91,8 @@ class Half(Component):
         super().__init__(
             {
                 "index": In(bits_for(params.cores - 1)),
-                **{name: In(1) for name in ("clear", "masked", "ordered")},
-                "i": In(stream.Signature(ordered_layout(params))),
+                **{name: In(1) for name in ("clear", "masked", *ordered_port(params))},
+                "i": In(stream.Signature(routed_layout(params))),
                 "o": Out(stream.Signature(token_layout(params))),
                 "held": Out(1),
                 "busy": Out(1),
@@ -136,8 +141,9 @@ class Half(Component):
             ring.fetch_word.eq(emitter.fetch_word),
             ring.fetch_lane.eq(emitter.fetch_lane),
             emitter.payload.eq(ring.payload),
-            emitter.ordered.eq(self.ordered),
         ]
+        for name in ordered_port(params):
+            m.d.comb += getattr(emitter, name).eq(getattr(self, name))
         self._walk(m, w, _Parts(collector, ring, emitter), reads)
         self._compare(m, w, ring, emitter)
         if params.timestamp_bits:
@@ -148,6 +154,8 @@ class Half(Component):
             emitter.count.eq(w.batch.count),
             emitter.settled.eq(~w.none & ~w.compares & ~w.loads),
         ]
+        if params.has_groups:
+            m.d.comb += emitter.ends.eq(w.batch.ends)
         for p in range(params.probes):
             m.d.comb += emitter.payloads[p].eq(w.batch.probes[p].payload)
         working = collector.waiting | ~w.none | w.compares | w.waits | emitter.busy
@@ -158,7 +166,11 @@ class Half(Component):
         """Take a batch over and read its words, again from the first where the emitter asks."""
         collector, ring, emitter = parts
         probing = collector.batch.count != 0
-        words = Mux(self.masked, 0, ring.range.words)
+        none = self.masked
+        if self.params.has_groups:
+            # A blank probe alone has nothing to look at.
+            none = none | (collector.batch.blank & (collector.batch.count == 1))
+        words = Mux(none, 0, ring.range.words)
         with m.If(w.begin):
             m.d.sync += [
                 w.range.eq(ring.range),
@@ -235,7 +247,11 @@ class Half(Component):
         hit = w.hit
         for p in range(params.probes):
             probe = w.batch.probes[p]
-            wanted = Mux(emitter.alone, emitter.probe == p, w.batch.count > p)
+            if params.has_groups:
+                wanted = Mux(emitter.alone, emitter.serves[p], w.batch.count > p)
+                wanted = wanted & ~w.batch.blank if p == 0 else wanted
+            else:
+                wanted = Mux(emitter.alone, emitter.probe == p, w.batch.count > p)
             for lane in range(lanes):
                 slot = ring.slots[lane]
                 r, s = (slot, probe) if self.side == SIDE_R else (probe, slot)
@@ -279,6 +295,9 @@ class Half(Component):
         now = w.batch.probes[0].ts
         held = w.live & ~w.old
         any_alive = Cat(*(held[lane] & (end > now) for lane, end in enumerate(ends))).any()
+        if params.has_groups:
+            # A blank probe has no time.
+            any_alive = any_alive | w.batch.blank
         m.d.comb += [
             dropping.eq(w.scanned & leading & ~any_alive & held.any() & ~alone),
             ring.drop.eq(dropping),

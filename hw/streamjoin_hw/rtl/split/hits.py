@@ -1,10 +1,17 @@
-"""A word with matches, and how many of them a half keeps in its list."""
+"""A word with matches, and the list of them that a half keeps."""
 
+from typing import Any
+
+from amaranth.hdl import Assert, Cat, Module, Mux, Signal, Value
 from amaranth.lib import data
+from amaranth.lib.memory import Memory
+from amaranth.utils import bits_for
 
 from streamjoin_common.contract import DesignParams
+from streamjoin_hw.rtl.memory import memory_of
 from streamjoin_hw.rtl.split.layouts import ring_words, row_member
 from streamjoin_hw.rtl.split.subwindow import word_bits
+from streamjoin_hw.rtl.streams import View
 
 IN_FLIGHT = 5
 """Words of a list that are free until ``nearly_full`` rises: one arrives before its register shows
@@ -38,3 +45,94 @@ def list_words(params: DesignParams) -> int:
         needed = max(params.result_fifo_words, BANKS * ring_words(params) + IN_FLIGHT)
         return 1 << (needed - 1).bit_length()
     return params.result_fifo_words
+
+
+def short_list(
+    emitter: Any, m: Module, params: DesignParams, many: Signal
+) -> tuple[View, Signal, Any]:
+    """Build the list of words of an emitter that keeps them while there are ``many`` rounds.
+
+    Returns the word looked at, whether there is none, and ports.
+    """
+    depth = list_words(params)
+    words: Any = Memory(shape=hit_layout(params), depth=depth, init=[])
+    m.submodules.words = words
+    write, read = words.write_port(), words.read_port(domain="comb")
+    end, here, start = (Signal(range(depth), name=name) for name in ("end", "here", "start"))
+    level, unseen = Signal(range(depth + 1)), Signal(range(depth + 1))
+    empty = Signal()
+    ports = {name: Signal(name=name) for name in ("look", "rewind", "forget", "held")}
+
+    def after(position: Signal) -> Value:
+        return Mux(position == depth - 1, 0, position + 1)
+
+    m.d.comb += [
+        write.addr.eq(end),
+        write.data.eq(emitter.hit),
+        write.en.eq(emitter.push),
+        read.addr.eq(here),
+        empty.eq(unseen == 0),
+        ports["held"].eq(level != 0),
+        Assert(~emitter.push | (level != depth), "a list of matches overflowed"),
+    ]
+    m.d.sync += emitter.nearly_full.eq(level > depth - IN_FLIGHT)
+    with m.If(emitter.push):
+        m.d.sync += end.eq(after(end))
+    frees = ports["look"] & ~many
+    with m.If(ports["look"]):
+        m.d.sync += here.eq(after(here))
+    with m.If(frees):
+        m.d.sync += start.eq(after(start))
+    m.d.sync += [
+        level.eq(level + emitter.push - frees),
+        unseen.eq(unseen + emitter.push - ports["look"]),
+    ]
+    with m.If(ports["rewind"]):
+        m.d.sync += [here.eq(start), unseen.eq(level + emitter.push)]
+    with m.If(ports["forget"]):
+        m.d.sync += [start.eq(here), level.eq(0)]
+    return read.data, empty, ports
+
+
+def long_list(
+    emitter: Any, m: Module, params: DesignParams, many: Signal
+) -> tuple[View, Signal, dict[str, Signal]]:
+    """Build the list that never fills, in a memory that is read a cycle ahead."""
+    depth = list_words(params)
+    words: Any = memory_of(params.window_memory, hit_layout(params), depth)
+    m.submodules.words = words
+    write, read = words.write_port(), words.read_port()
+    end, here, start, seen = (
+        Signal(range(depth), name=name) for name in ("end", "here", "start", "seen")
+    )
+    empty, following, full = Signal(), Signal.like(here), Signal()
+    ports = {name: Signal(name=name) for name in ("look", "rewind", "held")}
+    m.d.comb += [
+        write.addr.eq(end),
+        write.data.eq(emitter.hit),
+        write.en.eq(emitter.push),
+        following.eq(here + ports["look"]),
+        # A word is read a cycle after it was written at the earliest.
+        read.addr.eq(following),
+        empty.eq(here == seen),
+        Assert(~full, "a list of matches overflowed"),
+    ]
+    m.d.sync += [
+        end.eq(end + emitter.push),
+        seen.eq(end),
+        here.eq(following),
+        start.eq(start + (ports["look"] & ~many)),
+        full.eq(emitter.push & ((end + 1)[: len(end)] == start)),
+    ]
+    with m.If(ports["rewind"]):
+        m.d.comb += following.eq(start)
+    return read.data, empty, ports
+
+
+def index_of(onehot: Value, count: int) -> Value:
+    """Return the number of the bit that is 1."""
+    bits = []
+    for bit in range(bits_for(count - 1)):
+        positions = [onehot[k] for k in range(count) if k >> bit & 1]
+        bits.append(Cat(*positions).any() if positions else onehot[:0].any())
+    return Cat(*bits)

@@ -8,6 +8,7 @@ from amaranth.lib import data
 from amaranth.utils import bits_for
 
 from streamjoin_common.contract import SIDE_R, DesignParams
+from streamjoin_hw.rtl.intake import ordered_layout
 from streamjoin_hw.rtl.streams import r_layout, s_layout
 
 SPARE_SLOTS = 8
@@ -40,6 +41,20 @@ def row_member(params: DesignParams) -> dict[str, int]:
 def star_member(params: DesignParams) -> dict[str, int]:
     """``star``, which ends a tuple's results, if any order needs it."""
     return {"star": 1} if params.order != "none" else {}
+
+
+def routed_layout(params: DesignParams) -> data.StructLayout:
+    """Layout of an arrival on its way to the cores; where stars are grouped, with ``closes``.
+
+    It is the last one of its group.
+    """
+    closes = {"closes": 1} if params.has_groups else {}
+    return data.StructLayout({**ordered_layout(params).members, **closes})
+
+
+def ordered_port(params: DesignParams) -> tuple[str, ...]:
+    """``ordered``, whether results are given by probe; grouped tuples say it themselves."""
+    return () if params.has_groups else ("ordered",)
 
 
 def body_layout(params: DesignParams, side: int) -> data.StructLayout:

@@ -19,7 +19,9 @@ whose emitter takes another batch, so that their pass begins when the pass befor
 tuples that have not yet been served in all cores look at the oldest. Its batch is the oldest one of
 its half: it is given, as it is due, or it waits in the list for nothing but that, or it is
 collected and will be compared, or it arrives and will be collected once the other half's batch has
-begun.
+begun. Where stars are grouped look at the oldest group instead, and at a half that has not given
+its star: what it gives is taken, the last arrival of the group, for which it may have to begin a
+batch with a blank probe, is in its queue as well, and a batch of its own is always given.
 """
 
 from typing import Any
@@ -35,7 +37,13 @@ from streamjoin_hw.rtl.split.core import SplitCore
 from streamjoin_hw.rtl.split.emitter import Emitter
 from streamjoin_hw.rtl.split.gatherer import Gatherer, keys_layout
 from streamjoin_hw.rtl.split.hits import hit_layout
-from streamjoin_hw.rtl.split.layouts import body_layout, key_layout, ring_words, row_bits
+from streamjoin_hw.rtl.split.layouts import (
+    body_layout,
+    key_layout,
+    ordered_port,
+    ring_words,
+    row_bits,
+)
 from streamjoin_hw.rtl.split.subwindow import SubWindow, range_layout, word_bits
 from streamjoin_hw.rtl.streams import payload_of, signal_of
 
@@ -88,13 +96,15 @@ class SharedCore(SplitCore):
                 ring.fetch_word.eq(emitter.fetch_word),
                 ring.fetch_lane.eq(emitter.fetch_lane),
                 emitter.payload.eq(ring.payload),
-                emitter.ordered.eq(self.ordered),
+                *(getattr(emitter, name).eq(getattr(self, name)) for name in ordered_port(params)),
                 emitter.begun.eq(begins),
                 emitter.put.eq(gatherer.put[half]),
                 emitter.put_index.eq(gatherer.put_index),
                 emitter.put_payload.eq(body_layout(params, half)(body).payload),
                 emitter.count.eq(gatherer.batch.count),
             ]
+            if params.has_groups:
+                m.d.comb += emitter.ends.eq(gatherer.batch.ends)
             hasty = Signal(name=f"hasty{half}")
             m.d.sync += hasty.eq(begins & ~emitter.free)
             m.d.comb += Assert(~hasty, "a batch began that its emitter has no room for")
@@ -112,7 +122,11 @@ class SharedCore(SplitCore):
         with_r, with_s = rings[SIDE_R].range, rings[SIDE_S].range
         given = signal_of(range_layout(self.params))
         m.d.comb += given.eq(Mux(gatherer.side == SIDE_S, with_s.as_value(), with_r.as_value()))
-        words = Mux(self.masked, 0, given.words)
+        none = self.masked
+        if self.params.has_groups:
+            # A blank probe alone has nothing to look at.
+            none = none | (gatherer.batch.blank & (gatherer.batch.count == 1))
+        words = Mux(none, 0, given.words)
         with m.If(w.begin):
             m.d.sync += [
                 w.range.eq(given),
@@ -186,9 +200,12 @@ class SharedCore(SplitCore):
             w.compared.eq(w.scanned),
         ]
         for p in range(params.probes):
+            wanted = w.batch.count > p
+            if params.has_groups and p == 0:
+                wanted &= ~w.batch.blank
             for lane in range(lanes):
                 counts = (
-                    (w.batch.count > p)
+                    wanted
                     & w.live[lane]
                     & ~(w.old[lane] & w.batch.gone[p])
                     & ~(w.new[lane] & ~w.batch.there[p])

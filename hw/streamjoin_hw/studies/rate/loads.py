@@ -67,6 +67,8 @@ class Load:
         Source of randomness.
     sides : str
         One of :data:`SIDES`; tuples that fill the windows have random sides.
+    group : int
+        Arrivals of a group, 0 for all, where stars are grouped.
     """
 
     window: int
@@ -75,6 +77,7 @@ class Load:
     tuples: int
     seed: int
     sides: str = "random"
+    group: int = 1
 
 
 @dataclass(frozen=True)
@@ -252,10 +255,16 @@ def measure(params: DesignParams, folder: Path, load: Load) -> Rate:
     """
     windows = (load.window, load.window)
     bands = widths(params, load)
-    join, owed, order = SlidingJoin(params, windows, bands), Owed(), ArrivalOrder(params)
+    join, owed, order = (
+        SlidingJoin(params, windows, bands),
+        Owed(),
+        ArrivalOrder(params, load.group),
+    )
     results = first = last = 0
     with Model(params, folder) as model:
         model.set_registers({"window_r": load.window, "window_s": load.window, **bands})
+        if params.has_groups:
+            model.set_registers({"group_arrivals": load.group})
         chunks = draw(load, params)
         model.load_splitters(windows, *chunks)
         for chunk, is_last in zip(chunks, (False, True), strict=True):

@@ -200,6 +200,8 @@ class _Recorder:
             ctx.set(join.order, ORDERS.index(workload.params.order))
         if workload.params.order == "inner":
             ctx.set(join.interval, 1)
+        if workload.params.has_groups:
+            ctx.set(join.group, workload.group)
         ctx.set(join.windows_written, 1)
         await ctx.tick()
         ctx.set(join.windows_written, 0)
