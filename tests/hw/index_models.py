@@ -78,6 +78,11 @@ class Slots:
             assert not any(ctx.get(dut.used[bank]) for bank in range(params.ways))
 
 
+def with_end(errand: dict[str, int], buckets: int) -> dict[str, int]:
+    """Return an errand with the last of the words that it looks at."""
+    return {**errand, "until": (errand["word"] + errand["extent"]) % buckets}
+
+
 class Errands:
     """Random errands of an index, one behind the other; what it shows to each search."""
 
@@ -101,7 +106,7 @@ class Errands:
                 "word": hot if is_hot and hot is not None else self._bucket(),
                 "extent": self.rng.choice([0, 0, 1, 6, self.params.buckets - 1]),
             }
-            ctx.set(self.dut.errand, errand)
+            ctx.set(self.dut.errand, with_end(errand, self.params.buckets))
             self.waiting.append(errand)
 
     def _bucket(self) -> int:
@@ -273,7 +278,7 @@ class Plans:
                     [0, 0, 1, 5, 14, self.rng.randrange(self.params.buckets)]
                 ),
             }
-            ctx.set(self.dut.errand, errand)
+            ctx.set(self.dut.errand, with_end(errand, self.params.buckets))
             self.inside.append({**errand, "hit": 0})
 
     def _spread(self, ctx: Any, raises: bool) -> dict[int, Any]:

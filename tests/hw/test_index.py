@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from amaranth.hdl import Signal
 from tests.hw.checks import give, nothing_more, pauses, simulate, spread, take
-from tests.hw.index_models import Errands, Expiry, Slots
+from tests.hw.index_models import Errands, Expiry, Slots, with_end
 from tests.hw.test_handshake import STALLS, beats_of, load_splitters, resets, run_inputs, set_up
 
 from streamjoin_common.contract import (
@@ -216,7 +216,7 @@ class OneBucket(Errands):
         errand = {"stores": stores, "looks": 1, "word": word if stores else 4, "extent": 1}
         puts = len(self.waiting) < 40
         ctx.set(self.dut.put, puts)
-        ctx.set(self.dut.errand, errand)
+        ctx.set(self.dut.errand, with_end(errand, self.params.buckets))
         if puts:
             self.waiting.append(errand)
 
@@ -249,7 +249,7 @@ class Bursts(Errands):
             word = self.hot if self.rng.random() < self.share else self._bucket()
             word = word if stores else (word - extent) % self.params.buckets
             errand = {"stores": stores, "looks": 1, "word": word, "extent": extent}
-            ctx.set(self.dut.errand, errand)
+            ctx.set(self.dut.errand, with_end(errand, self.params.buckets))
             self.waiting.append(errand)
 
 

@@ -55,7 +55,7 @@ def test_words_of_both_indexes_are_taken_in_order_of_arrival() -> None:
                 number = queue[0] if queue else 0
                 ctx.set(order.is_found[side], bool(queue))
                 word = {"number": number % (1 << NUMBER_BITS), "probe": number, "mask": 1}
-                ctx.set(order.found[side], {**word, "payloads": [0, 0]})
+                ctx.set(order.found[side], {**word, "payloads": [0, 0], "single": 1})
                 ctx.set(order.passed[side], begun[side] % (1 << NUMBER_BITS))
                 ctx.set(order.next_number[side], begun[side] % (1 << NUMBER_BITS))
             assert max(begun) - min([*begun, *queues[0], *queues[1]]) < 2 * LEAD

@@ -74,6 +74,7 @@ class Shown(Harness):
             dut.errand.looks.eq(1),
             dut.errand.word.eq(self.word),
             dut.errand.extent.eq(self.extent),
+            dut.errand.until.eq(self.word + self.extent),
             dut.hold.eq(self.hold),
             dut.wait.eq(self.wait),
             dut.enter.payload.eq(stored),

@@ -21,6 +21,7 @@ from streamjoin_hw.rtl.streams import (
     Component,
     PipeReg,
     View,
+    payload_of,
     r_layout,
     registers_of,
     result_layout,
@@ -46,10 +47,20 @@ class Serialiser(Component):
 
     Throughput one result a cycle, also from one word to the next.
 
+    Parameters
+    ----------
+    params : DesignParams
+        The design.
+    is_marked : bool
+        Words that have one match only are marked as such; then few levels of logic lead to
+        ``word_taken``.
+
     Members
     -------
     word : In(word_layout(params)), word_valid : In(1), word_taken : Out(1)
         Head of the FIFO.
+    is_single : In(1), if marked
+        The word has one match.
     results : Out(stream.Signature(result_layout(params)))
     busy : Out(1)
         A result is inside.
@@ -60,12 +71,15 @@ class Serialiser(Component):
     word_taken: Signal
     results: stream.Interface
     busy: Signal
+    is_single: Signal
 
-    def __init__(self, params: DesignParams) -> None:
+    def __init__(self, params: DesignParams, *, is_marked: bool = False) -> None:
         self.params = params
+        self.is_marked = is_marked
         super().__init__(
             {
                 "word": In(word_layout(params)),
+                **({"is_single": In(1)} if is_marked else {}),
                 "word_valid": In(1),
                 "word_taken": Out(1),
                 "results": Out(stream.Signature(result_layout(params))),
@@ -82,19 +96,26 @@ class Serialiser(Component):
         for lane in reversed(range(self.params.lanes)):
             with m.If(held.mask[lane]):
                 m.d.comb += met.eq(held.payloads[lane])
+        is_held, is_last = held.mask.any(), rest == 0
+        if self.is_marked:
+            is_held, is_last = Signal(), payload_of(1)
         m.d.comb += [
             rest.eq(held.mask & (held.mask - 1)),
-            self.busy.eq(held.mask.any()),
-            self.results.valid.eq(held.mask.any()),
+            self.busy.eq(is_held),
+            self.results.valid.eq(is_held),
             self.results.p.side.eq(held.side),
             self.results.p.r_payload.eq(Mux(held.side == SIDE_R, held.probe, met)),
             self.results.p.s_payload.eq(Mux(held.side == SIDE_S, held.probe, met)),
         ]
-        with m.If(~self.busy | (self.results.ready & (rest == 0))):
+        with m.If(~self.busy | (self.results.ready & is_last)):
             m.d.comb += self.word_taken.eq(1)
             m.d.sync += [held.eq(self.word), held.mask.eq(Mux(self.word_valid, self.word.mask, 0))]
+            if self.is_marked:
+                m.d.sync += [is_held.eq(self.word_valid), is_last.eq(self.is_single)]
         with m.Elif(self.results.ready):
             m.d.sync += held.mask.eq(rest)
+            if self.is_marked:
+                m.d.sync += is_last.eq(rest & (rest - 1) == 0)
         return m
 
 

@@ -97,7 +97,7 @@ class Chooser(Component):
             m.d.sync += spare.eq(chosen)
         for kept in (front, spare):
             for each, begin in ((kept, kept.home), (kept.tuple, kept.tuple.word)):
-                is_hit = touches(self.params, self.bucket, begin, each.extent)
+                is_hit = touches(self.bucket, begin, each.until)
                 with m.If(self.raised & is_hit):
                     m.d.sync += each.stale.eq(1)
         with m.If(self.clear):
@@ -122,7 +122,7 @@ class Chooser(Component):
             chosen.stale.eq(first.stale),
             chosen.word.eq(first.word + (row << bank_bits(self.params))),
             chosen.home.eq(first.word),
-            chosen.extent.eq(first.extent),
+            chosen.until.eq(first.until),
             chosen.stores.eq(joins | first.stores),
             chosen.tuple.eq(Mux(joins, second.as_value(), first.as_value())),
         ]

@@ -12,11 +12,12 @@ from streamjoin_hw.rtl.index.layouts import (
     NUMBER_BITS,
     asking_layouts,
     found_layout,
+    met_layout,
     own_interval,
     stored_layouts,
 )
 from streamjoin_hw.rtl.predicates import matches
-from streamjoin_hw.rtl.streams import Component, PipeReg, View, payload_of, registers_of
+from streamjoin_hw.rtl.streams import Component, PipeReg, View, payload_of, registers_of, signal_of
 
 PASSED_CYCLES = 5
 """Cycles from the one after a scan until what it found is shown, if nothing is before it:
@@ -83,7 +84,8 @@ class Comparers(Component):
         """Build the comparators and the FIFO."""
         m = Module()
         params, scanned, read = self.params, Signal(), Signal()
-        met = registers_of(found_layout(params), "mask", name="met")
+        met = registers_of(met_layout(params), "mask", name="met")
+        found: Any = signal_of(found_layout(params))
         # A block RAM takes half a cycle at 100 MHz: what it gives is registered, then compared.
         asks, number = payload_of(self.asks.shape()), payload_of(NUMBER_BITS)
         tuples, live = payload_of(self.tuples.shape()), payload_of(params.lanes)
@@ -108,7 +110,9 @@ class Comparers(Component):
         )
         m.submodules.shown = shown = PipeReg(found_layout(params))
         m.d.comb += [
-            queue.w_data.eq(met),
+            *(found[name].eq(met[name]) for name in met_layout(params).members),
+            found.single.eq(met.mask & (met.mask - 1) == 0),
+            queue.w_data.eq(found),
             queue.w_en.eq(met.mask.any()),
             shown.i.valid.eq(queue.r_rdy),
             shown.i.payload.eq(queue.r_data),

@@ -163,7 +163,7 @@ class Half(Component):
         with m.Elif(searches):
             m.d.sync += last.search.eq(0)
         for row in (ready, last):
-            with m.If(place.raised & touches(params, place.bucket, row.home, row.extent)):
+            with m.If(place.raised & touches(place.bucket, row.home, row.until)):
                 m.d.sync += row.stale.eq(1)
         with m.If(restarts | self.clear):
             m.d.sync += last.search.eq(0)
@@ -212,7 +212,7 @@ class Half(Component):
         m.submodules.chooser = chooser = Chooser(params)
         chosen = chooser.o
         kinds = dict.fromkeys(("search", "scans", "ends", "stale"), 1)
-        words = dict.fromkeys(("home", "extent"), word_bits(params))
+        words = dict.fromkeys(("home", "until"), word_bits(params))
         rows = data.ArrayLayout(row_bits(params), params.ways)
         ready: View = registers_of(
             data.StructLayout({**kinds, **words, "rows": rows}), "search", name="ready"

@@ -259,4 +259,5 @@ class IndexJoin(Component):
             index.errand.looks.eq(searched.looks),
             index.errand.word.eq(table.words[0]),
             index.errand.extent.eq(Mux(is_all, ~0, words)),
+            index.errand.until.eq(Mux(is_all, table.words[0] - 1, table.words[1])),
         ]

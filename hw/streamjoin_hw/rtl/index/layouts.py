@@ -6,6 +6,7 @@ A bucket's *word* holds a few tuples, in *slots*. Words are numbered like bucket
 
 from typing import Any
 
+from amaranth.hdl import Mux
 from amaranth.lib import data
 
 from streamjoin_common.contract import KEY_BITS, DesignParams, KeyType, TermKind
@@ -110,10 +111,10 @@ def errand_layout(params: DesignParams) -> data.StructLayout:
 
     ``stores``, it is stored, else it looks for others, if there is anything to look for
     (``looks``); ``word``, its own or the first of an interval; ``extent``, words behind that one in
-    which to look.
+    which to look, and ``until``, the last of them.
     """
-    bits = word_bits(params)
-    return data.StructLayout({"stores": 1, "looks": 1, "word": bits, "extent": bits})
+    words = dict.fromkeys(("word", "extent", "until"), word_bits(params))
+    return data.StructLayout({"stores": 1, "looks": 1, **words})
 
 
 def planned_layout(params: DesignParams) -> data.StructLayout:
@@ -122,11 +123,12 @@ def planned_layout(params: DesignParams) -> data.StructLayout:
     ``rows``, how often ``ways`` words are read after the first time. Of a tuple that is stored:
     ``at``, the first word that is searched for a slot, ``start`` words behind its own; ``hint``,
     where to go on if that is its own; its bucket's spread ``now``, or three quarters of ``before``
-    if that is more, and ``before`` (:func:`spread_layout`). ``extent`` is 0 for one that is stored.
+    if that is more, and ``before`` (:func:`spread_layout`). ``until`` is ``word`` for one that is
+    stored.
     ``stale``, a spread that was read for it has been raised since.
     """
     bits = word_bits(params)
-    offsets = dict.fromkeys(("extent", "at", "start", "hint", "now", "before"), bits)
+    offsets = dict.fromkeys(("until", "at", "start", "hint", "now", "before"), bits)
     kinds = dict.fromkeys(("stores", "looks", "stale"), 1)
     return data.StructLayout({**kinds, "word": bits, "rows": row_bits(params), **offsets})
 
@@ -135,22 +137,31 @@ def chosen_layout(params: DesignParams) -> data.StructLayout:
     """Layout of what goes through the last stages: a row of a search, a tuple, or both.
 
     ``search``, there is a row to be read, which begins with ``word`` and is the last one if it
-    ``ends``; its search begins with ``home``. ``scans``, it is read, or nothing is to be looked at.
-    ``stores``, there is a ``tuple`` behind the search, a :func:`planned_layout`.
+    ``ends``; its search goes from ``home`` to ``until``. ``scans``, it is read, or nothing is to be
+    looked at. ``stores``, there is a ``tuple`` behind the search, a :func:`planned_layout`.
     """
     bits = word_bits(params)
     kinds = dict.fromkeys(("search", "scans", "ends", "stale", "stores"), 1)
-    words = dict.fromkeys(("word", "home", "extent"), bits)
+    words = dict.fromkeys(("word", "home", "until"), bits)
     return data.StructLayout({**kinds, **words, "tuple": planned_layout(params)})
 
 
-def touches(params: DesignParams, bucket: Any, word: Any, extent: Any) -> Any:
-    """Return whether a bucket is a word's, or of the ``extent`` words behind."""
-    return (bucket - word)[: word_bits(params)] <= extent
+def touches(bucket: Any, word: Any, until: Any) -> Any:
+    """Return whether a bucket is among the words from one until another, counted around."""
+    is_behind, is_before = bucket >= word, bucket <= until
+    return Mux(word <= until, is_behind & is_before, is_behind | is_before)
 
 
 def found_layout(params: DesignParams) -> data.StructLayout:
-    """Layout of a word with matches: the number of who asked, its payload, and what it met."""
+    """Layout of a word with matches: the number of who asked, its payload, and what it met.
+
+    ``single``, that is one tuple.
+    """
+    return data.StructLayout({**met_layout(params).members, "single": 1})
+
+
+def met_layout(params: DesignParams) -> data.StructLayout:
+    """Layout of a word that has been compared; see :func:`found_layout`."""
     return data.StructLayout(
         {
             "number": NUMBER_BITS,

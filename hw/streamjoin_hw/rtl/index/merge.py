@@ -79,7 +79,7 @@ class InOrder(Component):
     def elaborate(self, _platform: object) -> Module:
         """Build the choice, and what turns words into results."""
         m = Module()
-        m.submodules.serialiser = serialiser = Serialiser(self.params)
+        m.submodules.serialiser = serialiser = Serialiser(self.params, is_marked=True)
         m.submodules.output = output = PipeReg(result_layout(self.params))
         wiring.connect(m, serialiser.results, output.i)
         wiring.connect(m, output.o, wiring.flipped(self.results))
@@ -110,6 +110,7 @@ class InOrder(Component):
         one = found_layout(self.params)(chosen)
         m.d.comb += [
             *(word[name].eq(one[name]) for name in ("probe", "mask", "payloads")),
+            serialiser.is_single.eq(one.single),
             # Those that are stored with S were asked for by R.
             word.side.eq(Mux(is_r, SIDE_S, SIDE_R)),
             serialiser.word_valid.eq(Mux(is_r, self.is_found[SIDE_R], self.is_found[SIDE_S])),

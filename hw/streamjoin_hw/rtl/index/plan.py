@@ -142,7 +142,7 @@ class Planner(Component):
         return data.StructLayout(
             {
                 **dict.fromkeys(("valid", "last", "stores", "looks", "stale"), 1),
-                **dict.fromkeys(("home", "word", "offset", "extent"), bits),
+                **dict.fromkeys(("home", "word", "offset", "extent", "until"), bits),
             }
         )
 
@@ -191,6 +191,7 @@ class Planner(Component):
                 row.offset.eq(0),
                 row.stale.eq(0),
                 row.extent.eq(Mux(one.stores, 0, one.extent)),
+                row.until.eq(Mux(one.stores, one.word, one.until)),
                 left.eq(Mux(one.stores | ~one.looks, 0, one.extent[self._bank_bits :])),
             ]
         with m.Elif(ends):
@@ -300,7 +301,7 @@ class Planner(Component):
             planned.looks.eq(row["looks"]),
             planned.stale.eq(self._is_stale(row)),
             planned.word.eq(row["home"]),
-            planned.extent.eq(row["extent"]),
+            planned.until.eq(row["until"]),
             planned.rows.eq(furthest[bank_bits(self.params) :]),
             planned.at.eq(at),
             *(planned[name].eq(first[name]) for name in ("start", "hint", "now", "before")),
@@ -329,7 +330,7 @@ class Planner(Component):
                 is_kept[k].eq((stays[k] | (is_next & is_planned)) & ~restarts),
             ]
             # None is taken in this cycle.
-            is_hit = touches(self.params, self.bucket, entry.word, entry.extent)
+            is_hit = touches(self.bucket, entry.word, entry.until)
             with m.If(self.raised & is_kept[k] & is_hit):
                 m.d.sync += entry.stale.eq(1)
 
@@ -345,7 +346,7 @@ class Planner(Component):
 
     def _is_stale(self, row: View) -> Value:
         """Return whether a spread has been raised that was read for a row, or is in this cycle."""
-        is_hit = touches(self.params, self.bucket, row["home"], row["extent"])
+        is_hit = touches(self.bucket, row["home"], row["until"])
         stale: Value = row["stale"] | (self.raised & is_hit)
         return stale
 
