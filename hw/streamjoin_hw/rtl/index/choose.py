@@ -104,7 +104,7 @@ class Chooser(Component):
             m.d.sync += [has_front.eq(0), has_spare.eq(0)]
         return m
 
-    def _choose(self, m: Module, takes: Signal) -> View:
+    def _choose(self, m: Module, takes: Signal) -> Any:
         """Return the next row of the first errand, and the tuple that is stored with it."""
         first, second = self.first, self.second
         row = Signal(row_bits(self.params))
