@@ -34,8 +34,8 @@ INDEX_MUTATIONS = {
     "words-of-the-bucket-before": Mutation(
         Fault(
             "rtl.index.splitters",
-            "write.data.shift.eq(Mux(self.several, self.row.shift, ONE_WORD))",
-            "write.data.shift.eq(self.row.shift)",
+            "row.shift.eq(Mux(self.several, self.row.shift, ONE_WORD))",
+            "row.shift.eq(self.row.shift)",
             "a bucket that is to have one word has the row of another",
         ),
         _SEARCH,
@@ -334,8 +334,8 @@ INDEX_MUTATIONS = {
     "word-of-the-next-code": Mutation(
         Fault(
             "rtl.index.splitters",
-            'codes = [self._behind(m, code, "code") for code in codes]\n        self._count_on',
-            "self._count_on",
+            'codes = self._beside(m, codes, table, "code")',
+            "pass",
             "the code that is one behind is counted on in a bucket",
         ),
         _SEARCH,
@@ -344,11 +344,21 @@ INDEX_MUTATIONS = {
     "code-ahead-of-a-slow-memory": Mutation(
         Fault(
             "rtl.index.splitters",
-            'codes = [self._behind(m, code, "held_code") for code in codes]',
-            "pass",
-            "the code does not wait for a bucket's row in block RAM",
+            "range(2 if is_slow(len(table.init)) else 1)",
+            "range(1)",
+            "the code does not wait for what is read from block RAM",
         ),
         _LARGE,
+        "assert",
+    ),
+    "splitter-of-the-neighbour": Mutation(
+        Fault(
+            "rtl.index.splitters",
+            "(self.number[0] == bit)",
+            "(self.number[0] != bit)",
+            "of two rows that are read at once each is written as the other",
+        ),
+        _SEARCH,
         "assert",
     ),
     "spread-not-renewed": Mutation(

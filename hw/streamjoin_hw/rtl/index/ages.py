@@ -93,10 +93,11 @@ class Ages(Component):
         times = {"end": bits} if bits else {}
         kept = data.StructLayout({"position": position_layout(self.params), "bit": 1, **times})
         entry: Any = Signal(kept)
-        # The few behind it hold three; a small one also needs the cycles from one to the other.
+        # The few behind it hold four; a small one also needs the cycles from one to the other.
         queue = SyncFIFOBuffered(width=kept.size, depth=max(8, self.params.ring_tuples))
-        # A block RAM gives its words late in a cycle.
+        # A block RAM gives its words late in a cycle: they go to one register each.
         m.submodules.queue = ResetInserter(self.clear)(queue)
+        read, is_read = payload_of(kept), Signal()
         oldest = PipeReg(kept)
         m.submodules.oldest = ResetInserter(self.clear)(oldest)
         # `head` is the next tuple, `tail` the oldest of the window, which is `before` tuples
@@ -116,9 +117,9 @@ class Ages(Component):
             entry.bit.eq(self.bit),
             queue.w_data.eq(entry),
             queue.w_en.eq(self.arrive),
-            oldest.i.valid.eq(queue.r_rdy),
-            oldest.i.payload.eq(queue.r_data),
-            queue.r_en.eq(oldest.i.ready),
+            queue.r_en.eq(~is_read | oldest.i.ready),
+            oldest.i.valid.eq(is_read),
+            oldest.i.payload.eq(read),
             # Without timestamps the window is never younger than the count window.
             pushes.eq(self.full & ((before == 0) if bits else 1)),
             self.blocked.eq(pushes & ~oldest.o.valid),
@@ -137,6 +138,8 @@ class Ages(Component):
             before.eq(before + self.free - (self.arrive & self.full)),
             expired.eq((expired | ((tail == begin) & (head != begin))) & ~self.turn),
         ]
+        with m.If(queue.r_en):
+            m.d.sync += [is_read.eq(queue.r_rdy), read.eq(queue.r_data)]
         with m.If(self.arrive & (stays != 0)):
             m.d.sync += stays.eq(stays - 1)
         with m.If(self.turn):
@@ -144,7 +147,9 @@ class Ages(Component):
             # What is stored in this cycle is of the round that ends.
             m.d.sync += [self.round.eq(self.round + 1), begin.eq(head + self.arrive)]
         with m.If(self.clear):
-            m.d.sync += [each.eq(0) for each in (head, tail, begin, before, expired, stays)]
+            m.d.sync += [
+                each.eq(0) for each in (head, tail, begin, before, expired, stays, is_read)
+            ]
         if bits:
             self._time(m, oldest, (leaves, times_out))
             m.d.comb += entry.end.eq(self.end)

@@ -5,9 +5,10 @@ as the one before, so that a search is a pipeline. Its end is a bucket, which ha
 of them, each for as many codes, a power of two.
 """
 
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
@@ -21,7 +22,7 @@ from streamjoin_common.contract import (
 )
 from streamjoin_hw.rtl.index.layouts import word_bits
 from streamjoin_hw.rtl.memory import RAM_STYLES
-from streamjoin_hw.rtl.streams import Component, View, payload_of
+from streamjoin_hw.rtl.streams import Component, View, payload_of, signal_of
 
 LOOKUPS = 2
 """Codes that are looked up in a cycle."""
@@ -43,10 +44,20 @@ def is_slow(depth: int) -> bool:
     return depth > 128
 
 
-def _memory(shape: Any, init: list[Any]) -> Any:
-    """Make a memory of LUTs or block RAM."""
-    style = RAM_STYLES["bram" if is_slow(len(init)) else "lutram"]
-    return Memory(shape=shape, depth=len(init), init=init, attrs={"ram_style": style})
+@dataclass(frozen=True)
+class _Table:
+    """A table's rows, the ones at first, and how a row is written."""
+
+    shape: Any
+    init: list[Any]
+    number: Value
+    value: Any
+    is_mine: Value
+
+    def half(self, bit: int) -> Self:
+        """Return the rows with even numbers, or with odd ones."""
+        is_mine = self.is_mine & (self.number[0] == bit)
+        return replace(self, init=self.init[bit::2], number=self.number[1:], is_mine=is_mine)
 
 
 class Splitters(Component):
@@ -96,7 +107,7 @@ class Splitters(Component):
         )
 
     def elaborate(self, _platform: object) -> Module:
-        """Build a memory and the comparators of each level."""
+        """Build the tables and the comparators of each level."""
         m = Module()
         depth = word_bits(self.params)
         even = even_splitters(self.params.buckets)
@@ -108,48 +119,30 @@ class Splitters(Component):
             nodes = even[first - 1 :: step]
             is_mine = self.load & self.number[depth - 1 - level]
             is_mine &= self.number[: depth - 1 - level] == 0
-            splitters: list[Any]
-            if level == 0:
-                top = Signal(KEY_BITS, init=nodes[0], reset_less=True, name="splitter")
-                with m.If(is_mine):
-                    m.d.sync += top.eq(self.value)
-                splitters = [top] * LOOKUPS
-            else:
-                memory = _memory(KEY_BITS, nodes)
-                m.submodules[f"level{level}"] = memory
-                write = memory.write_port()
-                m.d.comb += [write.data.eq(self.value), write.en.eq(is_mine)]
-                splitters = self._read(m, memory, write, self.number[depth - level :], paths)
+            table = _Table(KEY_BITS, nodes, self.number[depth - level :], self.value, is_mine)
+            splitters = self._look_up(m, f"level{level}", table, paths)
+            if level:
                 # A code travels beside the read of what it is compared with.
-                codes = [self._behind(m, code, f"code{level}") for code in codes]
-                paths = [self._behind(m, path, f"path{level}") for path in paths]
-                if is_slow(len(nodes)):
-                    codes = [self._behind(m, code, f"held_code{level}") for code in codes]
-                    paths = [self._behind(m, path, f"held_path{level}") for path in paths]
-                    splitters = [self._behind(m, each, f"splitter{level}") for each in splitters]
+                codes = self._beside(m, codes, table, f"code{level}")
+                paths = self._beside(m, paths, table, f"path{level}")
             for k in range(LOOKUPS):
                 above = Signal(name=f"above{level}_{k}")
                 m.d.comb += above.eq(splitters[k] < codes[k])
                 paths[k] = Cat(above, paths[k])
-        codes = [self._behind(m, code, "code") for code in codes]
         self._count_on(m, codes, paths)
         return m
 
     def _count_on(self, m: Module, codes: list[Any], buckets: list[Any]) -> None:
-        """Find the words of codes, which are a cycle behind their buckets."""
+        """Find the words of codes."""
         plain = [{"first": number, "shift": ONE_WORD} for number in range(self.params.buckets)]
-        memory = _memory(row_layout(), plain)
-        m.submodules.rows = memory
-        write = memory.write_port()
+        row: Any = signal_of(row_layout())
         m.d.comb += [
-            write.data.first.eq(Mux(self.several, self.row.first, self.number)),
-            write.data.shift.eq(Mux(self.several, self.row.shift, ONE_WORD)),
-            write.en.eq(self.load),
+            row.first.eq(Mux(self.several, self.row.first, self.number)),
+            row.shift.eq(Mux(self.several, self.row.shift, ONE_WORD)),
         ]
-        rows = self._read(m, memory, write, self.number, buckets)
-        if is_slow(len(plain)):
-            codes = [self._behind(m, code, "held_code") for code in codes]
-            rows = [self._held(m, row) for row in rows]
+        table = _Table(row_layout(), plain, self.number, row, self.load)
+        rows = self._look_up(m, "rows", table, buckets)
+        codes = self._beside(m, codes, table, "code")
         for k, (code, row) in enumerate(zip(codes, rows, strict=True)):
             first = self._behind(m, row.first, f"first{k}")
             # By eights as the row is read, and the rest of the way before it is added.
@@ -157,26 +150,69 @@ class Splitters(Component):
             part = self._behind(m, code >> (eights << 3), f"part{k}")
             m.d.sync += self.words[k].eq(first + (part >> ones)[:COUNT_BITS])
 
-    def _read(self, m: Module, memory: Any, write: Any, number: Any, paths: list[Any]) -> list[Any]:
+    def _look_up(self, m: Module, name: str, table: _Table, paths: list[Any]) -> list[Any]:
+        """Read a table for each lookup: a cycle later, or two where it :func:`is_slow`."""
+        if len(table.init) == 1:
+            return [self._only(m, name, table)] * LOOKUPS
+        later = [payload_of(table.shape, name=f"{name}_{k}") for k in range(LOOKUPS)]
+        if is_slow(len(table.init)):
+            found = self._read(m, name, table, paths, "sync")
+        else:
+            # The lowest bit of a path comes last in a cycle, from a comparison. The two rows from
+            # which it chooses are read meanwhile.
+            rest = [path[1:] for path in paths]
+            halves = [
+                self._read(m, f"{name}_{bit}", table.half(bit), rest, "comb") for bit in range(2)
+            ]
+            found = [
+                Mux(path[0], Value.cast(odd), Value.cast(even))
+                for path, even, odd in zip(paths, *halves, strict=True)
+            ]
+        m.d.sync += [row.eq(data) for row, data in zip(later, found, strict=True)]
+        return later
+
+    def _read(
+        self, m: Module, name: str, table: _Table, paths: list[Any], domain: str
+    ) -> list[Any]:
         """Read a memory for each lookup; nothing is looked up while it is written.
 
         So the first read has its address from the write: two ports are enough, of one block RAM.
         """
-        reads = [memory.read_port() for _ in paths]
+        if len(table.init) == 1:
+            return [self._only(m, name, table)] * LOOKUPS
+        style = RAM_STYLES["bram" if domain == "sync" else "lutram"]
+        memory: Any = Memory(
+            shape=table.shape,
+            depth=len(table.init),
+            init=table.init,
+            attrs={"ram_style": style},
+        )
+        m.submodules[name] = memory
+        write = memory.write_port()
+        reads = [memory.read_port(domain=domain) for _ in paths]
         shared = Signal(len(write.addr))
         m.d.comb += [
-            shared.eq(Mux(self.load, number, paths[0])),
+            shared.eq(Mux(self.load, table.number, paths[0])),
             write.addr.eq(shared),
+            write.data.eq(table.value),
+            write.en.eq(table.is_mine),
             reads[0].addr.eq(shared),
             *(read.addr.eq(path) for read, path in zip(reads[1:], paths[1:], strict=True)),
         ]
         return [read.data for read in reads]
 
-    @staticmethod
-    def _held(m: Module, row: Any) -> Any:
-        later: Any = payload_of(row_layout(), name="held_row")
-        m.d.sync += later.eq(row)
-        return later
+    def _only(self, m: Module, name: str, table: _Table) -> Any:
+        """Return the register of a table of one row."""
+        row = Signal(table.shape, init=table.init[0], reset_less=True, name=name)
+        with m.If(table.is_mine):
+            m.d.sync += row.eq(table.value)
+        return row
+
+    def _beside(self, m: Module, values: list[Any], table: _Table, name: str) -> list[Any]:
+        """Return values as late as what is read of a table."""
+        for stage in range(2 if is_slow(len(table.init)) else 1):
+            values = [self._behind(m, each, f"{name}_{stage}") for each in values]
+        return values
 
     @staticmethod
     def _behind(m: Module, value: Any, name: str) -> Any:
