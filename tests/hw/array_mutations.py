@@ -188,8 +188,8 @@ ARRAY_MUTATIONS = {
     "result-skipped": Mutation(
         Fault(
             "rtl.matching",
-            "self.results.ready & (rest == 0)",
-            "(rest == 0)",
+            "self.results.ready & is_last",
+            "is_last",
             "the last result of a word does not wait to be taken",
         ),
         "test_core.py::test_a_serialiser_gives_each_match_once_lowest_lane_first[0.5]",
