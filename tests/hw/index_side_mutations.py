@@ -45,8 +45,8 @@ INDEX_SIDE_MUTATIONS = {
     "side-of-who-is-stored": Mutation(
         Fault(
             "rtl.index.merge",
-            "word.side.eq(Mux(is_r, SIDE_S, SIDE_R))",
-            "word.side.eq(Mux(is_r, SIDE_R, SIDE_S))",
+            "word.side.eq(Mux(chose_r, SIDE_S, SIDE_R))",
+            "word.side.eq(Mux(chose_r, SIDE_R, SIDE_S))",
             "results have the side of the earlier tuple",
         ),
         _ORDER,
@@ -55,7 +55,7 @@ INDEX_SIDE_MUTATIONS = {
     "passed-before-it-is-shown": Mutation(
         Fault(
             "rtl.index.compare",
-            "PASSED_CYCLES = 5",
+            "PASSED_CYCLES = 4",
             "PASSED_CYCLES = 1",
             "an index has passed an arrival whose matches are on their way to the FIFO",
         ),

@@ -40,9 +40,9 @@ def test_words_of_both_indexes_are_taken_in_order_of_arrival() -> None:
     given: list[int] = []
 
     async def indexes(ctx: Any) -> None:
-        begun, queues = [0, 0], (deque[int](), deque[int]())
+        begun, queues, words = [0, 0], (deque[int](), deque[int]()), (deque[int](), deque[int]())
         for step in range(4000):
-            if min(begun) == len(arrivals) and not queues[0] and not queues[1]:
+            if min(begun) == len(arrivals) and not words[0] and not words[1]:
                 break
             far = ctx.get(order.far)
             for side in (0, 1):
@@ -50,19 +50,26 @@ def test_words_of_both_indexes_are_taken_in_order_of_arrival() -> None:
                 if not slow and not far >> side & 1 and begun[side] < len(arrivals):
                     if arrivals[begun[side]] == str(side):
                         queues[side].append(begun[side])
+                        words[side].append(begun[side])
                     begun[side] += 1
                 queue = queues[side]
-                number = queue[0] if queue else 0
                 ctx.set(order.is_found[side], bool(queue))
-                word = {"number": number % (1 << NUMBER_BITS), "probe": number, "mask": 1}
+                ctx.set(order.number[side], (queue[0] if queue else 0) % (1 << NUMBER_BITS))
+                word = {"probe": words[side][0] if words[side] else 0, "mask": 1}
                 ctx.set(order.found[side], {**word, "payloads": [0, 0], "single": 1})
                 ctx.set(order.passed[side], begun[side] % (1 << NUMBER_BITS))
                 ctx.set(order.next_number[side], begun[side] % (1 << NUMBER_BITS))
             assert max(begun) - min([*begun, *queues[0], *queues[1]]) < 2 * LEAD
-            taken = ctx.get(order.take)
+            chosen, taken = ctx.get(order.choose), ctx.get(order.take)
+            assert chosen != 3, "two words are chosen at once"
             await ctx.tick()
             for side in (0, 1):
-                if taken >> side & 1 and queues[side]:
+                if taken >> side & 1:
+                    assert len(words[side]) > len(queues[side]), (
+                        "a word is taken that was not chosen"
+                    )
+                    words[side].popleft()
+                if chosen >> side & 1:
                     queues[side].popleft()
 
     async def sink(ctx: Any) -> None:

@@ -17,11 +17,11 @@ from streamjoin_hw.rtl.index.layouts import (
     stored_layouts,
 )
 from streamjoin_hw.rtl.predicates import matches
-from streamjoin_hw.rtl.streams import Component, PipeReg, View, payload_of, registers_of, signal_of
+from streamjoin_hw.rtl.streams import Component, View, payload_of, registers_of, signal_of
 
-PASSED_CYCLES = 5
+PASSED_CYCLES = 4
 """Cycles from the one after a scan until what it found is shown, if nothing is before it:
-registered behind the memories, compared, put into the FIFO, at its end, registered."""
+registered behind the memories, compared, put into the FIFOs, at their ends."""
 
 
 class Comparers(Component):
@@ -42,8 +42,10 @@ class Comparers(Component):
         What was read, and which of it counts.
     asks : In(asking_layouts(params)[side]), number : In(NUMBER_BITS)
         The arrival, and its number.
-    is_found, take : Out(1), In(1), found : Out(found_layout(params))
-        The oldest word with matches; remove it.
+    is_found, choose : Out(1), In(1), found_number : Out(NUMBER_BITS)
+        The oldest number for which words with matches have not been chosen; go on to the next.
+    take : In(1), found : Out(found_layout(params))
+        The oldest word; remove it, after its number.
     hold : Out(1)
         Fewer than ``HOLD_WORDS`` words of the FIFO are free; from a register.
     busy : Out(1)
@@ -56,6 +58,8 @@ class Comparers(Component):
     asks: View
     number: Signal
     is_found: Signal
+    choose: Signal
+    found_number: Signal
     take: Signal
     found: View
     hold: Signal
@@ -73,6 +77,8 @@ class Comparers(Component):
                 "asks": In(asking_layouts(params)[side]),
                 "number": In(NUMBER_BITS),
                 "is_found": Out(1),
+                "choose": In(1),
+                "found_number": Out(NUMBER_BITS),
                 "take": In(1),
                 "found": Out(found_layout(params)),
                 "hold": Out(1),
@@ -81,13 +87,14 @@ class Comparers(Component):
         )
 
     def elaborate(self, _platform: object) -> Module:
-        """Build the comparators and the FIFO."""
+        """Build the comparators and the FIFOs."""
         m = Module()
         params, scanned, read = self.params, Signal(), Signal()
         met = registers_of(met_layout(params), "mask", name="met")
         found: Any = signal_of(found_layout(params))
         # A block RAM takes half a cycle at 100 MHz: what it gives is registered, then compared.
         asks, number = payload_of(self.asks.shape()), payload_of(NUMBER_BITS)
+        met_number = payload_of(NUMBER_BITS)
         tuples, live = payload_of(self.tuples.shape()), payload_of(params.lanes)
         m.d.sync += [
             scanned.eq(self.scan),
@@ -96,7 +103,7 @@ class Comparers(Component):
             live.eq(self.live),
             asks.eq(self.asks),
             number.eq(self.number),
-            met.number.eq(number),
+            met_number.eq(number),
             met.probe.eq(asks.payload),
         ]
         for lane in range(params.lanes):
@@ -108,19 +115,23 @@ class Comparers(Component):
         m.submodules.queue = queue = SyncFIFOBuffered(
             width=found_layout(params).size, depth=params.result_fifo_words
         )
-        m.submodules.shown = shown = PipeReg(found_layout(params))
+        # From its own, a number is compared while its word stays where it is.
+        m.submodules.numbers = numbers = SyncFIFOBuffered(
+            width=NUMBER_BITS, depth=params.result_fifo_words
+        )
         m.d.comb += [
             *(found[name].eq(met[name]) for name in met_layout(params).members),
             found.single.eq(met.mask & (met.mask - 1) == 0),
             queue.w_data.eq(found),
             queue.w_en.eq(met.mask.any()),
-            shown.i.valid.eq(queue.r_rdy),
-            shown.i.payload.eq(queue.r_data),
-            queue.r_en.eq(shown.i.ready),
-            shown.o.ready.eq(self.take),
-            self.is_found.eq(shown.o.valid),
-            self.found.eq(shown.o.payload),
-            self.busy.eq(scanned | read | queue.w_en | (queue.w_level != 0) | shown.busy),
+            queue.r_en.eq(self.take),
+            self.found.eq(queue.r_data),
+            numbers.w_data.eq(met_number),
+            numbers.w_en.eq(queue.w_en),
+            numbers.r_en.eq(self.choose),
+            self.is_found.eq(numbers.r_rdy),
+            self.found_number.eq(numbers.r_data),
+            self.busy.eq(scanned | read | queue.w_en | (queue.w_level != 0)),
             Assert(~queue.w_en | queue.w_rdy, "a result FIFO overflowed"),
         ]
         m.d.sync += self.hold.eq(queue.w_level > params.result_fifo_words - HOLD_WORDS)

@@ -141,6 +141,8 @@ class IndexJoin(Component):
         for side, index in enumerate(sides):
             m.d.comb += [
                 in_order.is_found[side].eq(index.is_found),
+                in_order.number[side].eq(index.found_number),
+                index.choose.eq(in_order.choose[side]),
                 in_order.found[side].eq(index.found),
                 in_order.passed[side].eq(index.passed),
                 in_order.next_number[side].eq(index.next_number),

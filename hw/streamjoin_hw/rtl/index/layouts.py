@@ -153,7 +153,7 @@ def touches(bucket: Any, word: Any, until: Any) -> Any:
 
 
 def found_layout(params: DesignParams) -> data.StructLayout:
-    """Layout of a word with matches: the number of who asked, its payload, and what it met.
+    """Layout of a word with matches: the payload of who asked, and what it met.
 
     ``single``, that is one tuple.
     """
@@ -164,7 +164,6 @@ def met_layout(params: DesignParams) -> data.StructLayout:
     """Layout of a word that has been compared; see :func:`found_layout`."""
     return data.StructLayout(
         {
-            "number": NUMBER_BITS,
             "probe": params.payload_bits,
             "mask": params.lanes,
             "payloads": data.ArrayLayout(params.payload_bits, params.lanes),

@@ -35,8 +35,10 @@ class InOrder(Component):
 
     Members
     -------
-    is_found, take : In(2), Out(2), found : In(ArrayLayout(found_layout(params), 2))
-        The oldest word of the index of R and of S; it is removed.
+    is_found, choose : In(2), Out(2), number : In(ArrayLayout(NUMBER_BITS, 2))
+        The number of the oldest word of the index of R and of S; it is removed.
+    take : Out(2), found : In(ArrayLayout(found_layout(params), 2))
+        The word, there as soon as its number and as long as it is not taken; it is removed.
     passed, next_number : In(ArrayLayout(NUMBER_BITS, 2))
         Those of both indexes (:class:`~streamjoin_hw.rtl.index.side.Side`).
     far : Out(2)
@@ -50,6 +52,8 @@ class InOrder(Component):
     """
 
     is_found: Signal
+    choose: Signal
+    number: View
     take: Signal
     found: View
     passed: View
@@ -65,6 +69,8 @@ class InOrder(Component):
         super().__init__(
             {
                 "is_found": In(2),
+                "choose": Out(2),
+                "number": In(numbers),
                 "take": Out(2),
                 "found": In(data.ArrayLayout(found_layout(params), 2)),
                 "passed": In(numbers),
@@ -87,9 +93,11 @@ class InOrder(Component):
         oldest = [Signal(NUMBER_BITS, name=f"oldest{side}") for side in (SIDE_R, SIDE_S)]
         for side in (SIDE_R, SIDE_S):
             m.d.comb += oldest[side].eq(
-                Mux(self.is_found[side], self.found[side].number, self.passed[side])
+                Mux(self.is_found[side], self.number[side], self.passed[side])
             )
         is_r, base, was_base = Signal(), Signal(NUMBER_BITS), Signal(NUMBER_BITS)
+        # What was chosen a cycle ago, or has been waiting since: it takes most of a cycle.
+        is_chosen, chose_r, goes_on = Signal(), payload_of(1), Signal()
         m.d.comb += [
             # An index that is at an arrival itself does not delay what the other one found for it.
             is_r.eq(
@@ -101,31 +109,34 @@ class InOrder(Component):
             ),
             base.eq(Mux(is_r, oldest[SIDE_R], oldest[SIDE_S])),
         ]
-        # The choice takes most of a cycle.
         m.d.sync += was_base.eq(base)
         for side in (SIDE_R, SIDE_S):
             ahead = (self.next_number[side] - was_base)[:NUMBER_BITS]
             m.d.sync += self.far[side].eq(ahead >= LEAD)
-        word, chosen = serialiser.word, Mux(is_r, *(self.found[k].as_value() for k in (0, 1)))
+        with m.If(goes_on):
+            m.d.sync += [is_chosen.eq(self.choose.any()), chose_r.eq(is_r)]
+        word, chosen = serialiser.word, Mux(chose_r, *(self.found[k].as_value() for k in (0, 1)))
         one = found_layout(self.params)(chosen)
         m.d.comb += [
             *(word[name].eq(one[name]) for name in ("probe", "mask", "payloads")),
             serialiser.is_single.eq(one.single),
             # Those that are stored with S were asked for by R.
-            word.side.eq(Mux(is_r, SIDE_S, SIDE_R)),
-            serialiser.word_valid.eq(Mux(is_r, self.is_found[SIDE_R], self.is_found[SIDE_S])),
-            self.take[SIDE_R].eq(serialiser.word_taken & is_r),
-            self.take[SIDE_S].eq(serialiser.word_taken & ~is_r),
-            self.busy.eq(serialiser.busy | output.busy),
+            word.side.eq(Mux(chose_r, SIDE_S, SIDE_R)),
+            serialiser.word_valid.eq(is_chosen),
+            self.take.eq(Mux(serialiser.word_taken & is_chosen, Mux(chose_r, 1, 2), 0)),
+            goes_on.eq(serialiser.word_taken | ~is_chosen),
+            self.choose[SIDE_R].eq(goes_on & is_r & self.is_found[SIDE_R]),
+            self.choose[SIDE_S].eq(goes_on & ~is_r & self.is_found[SIDE_S]),
+            self.busy.eq(is_chosen | serialiser.busy | output.busy),
         ]
         if whole_member(self.params):
             last, its_side = payload_of(NUMBER_BITS), payload_of(1)
-            with m.If(serialiser.word_valid & serialiser.word_taken):
-                m.d.sync += [last.eq(one.number), its_side.eq(~is_r)]
+            with m.If(self.choose.any()):
+                m.d.sync += [last.eq(base), its_side.eq(~is_r)]
             follows = [
                 Mux(
                     self.is_found[side],
-                    self.found[side].number == last,
+                    self.number[side] == last,
                     ~is_before(last, self.passed[side]),
                 )
                 for side in (SIDE_R, SIDE_S)

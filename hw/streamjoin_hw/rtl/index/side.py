@@ -59,8 +59,8 @@ class Side(Component):
         Number of the first arrival that the index is not done with.
     passed : Out(NUMBER_BITS)
         What the arrivals before this one found has been shown.
-    is_found, take : Out(1), In(1), found : Out(found_layout(params))
-        The oldest word with matches; remove it.
+    is_found, choose, found_number, take, found
+        As of :class:`~streamjoin_hw.rtl.index.compare.Comparers`.
     hold : Out(1)
         The result FIFO is nearly full; from a register.
     busy : Out(1)
@@ -83,6 +83,8 @@ class Side(Component):
     next_number: Signal
     passed: Signal
     is_found: Signal
+    choose: Signal
+    found_number: Signal
     take: Signal
     found: View
     hold: Signal
@@ -109,6 +111,8 @@ class Side(Component):
                 "next_number": Out(NUMBER_BITS),
                 "passed": Out(NUMBER_BITS),
                 "is_found": Out(1),
+                "choose": In(1),
+                "found_number": Out(NUMBER_BITS),
                 "take": In(1),
                 "found": Out(found_layout(params)),
                 "hold": Out(1),
@@ -154,8 +158,10 @@ class Side(Component):
             comparers.live.eq(half.live),
             comparers.asks.eq(asked),
             comparers.number.eq(asker),
+            comparers.choose.eq(self.choose),
             comparers.take.eq(self.take),
             self.is_found.eq(comparers.is_found),
+            self.found_number.eq(comparers.found_number),
             self.found.eq(comparers.found),
             self.hold.eq(comparers.hold),
             self.busy.eq(half.scan | comparers.busy),
