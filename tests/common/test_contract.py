@@ -150,8 +150,8 @@ def test_fields_of_a_register_do_not_overlap() -> None:
         ({"forward": "back"}, "forward must be one of step, fast, not 'back'"),
         ({"timestamp_bits": 7}, "timestamp_bits must be 0 or an integer from 8 to 32, not 7"),
         (
-            {"window_memory": "uram"},
-            "window_memory must be one of auto, registers, lutram, bram, not 'uram'",
+            {"window_memory": "disk"},
+            "window_memory must be one of auto, registers, lutram, bram, uram, not 'disk'",
         ),
         (
             {"theta": len},

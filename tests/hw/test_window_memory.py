@@ -36,12 +36,14 @@ def small(forward: str, memory: str) -> DesignParams:
 
 
 def cells_of(params: DesignParams, folder: Path) -> dict[str, int]:
-    """Synthesize one side's part of a core for Xilinx's 7 series and count its cells."""
+    """Synthesize one side's part of a core for a Xilinx family and count its cells."""
     holder = HOLDERS[params.forward](params, r_layout(params))
     (folder / "holder.v").write_text(verilog.convert(holder, name="holder"))
+    family = "xcup -uram" if params.window_memory == "uram" else "xc7"
     commands = [
         "read_verilog holder.v",
-        "synth_xilinx -flatten -noiopad -noclkbuf -top holder -run begin:map_luts",
+        f"synth_xilinx -family {family} -flatten -noiopad -noclkbuf -top holder "
+        "-run begin:map_luts",
         "tee -o cells.json stat -json",
     ]
     yosys(commands, folder, "Yosys")
@@ -63,6 +65,7 @@ def test_synthesis_takes_the_kind_of_memory_asked_for(
 
     bits = params.segment_tuples * r_layout(params).size
     assert (count("RAMB") > 0) == (memory == "bram"), counts
+    assert (count("URAM") > 0) == (memory == "uram"), counts
     assert (count("RAM") - count("RAMB") > 0) == (memory == "lutram"), counts
     assert (count("FD") >= bits) == (memory == "registers"), counts
 

@@ -80,8 +80,8 @@ class DesignParams:
         Bits of a tuple's time, 8 to 32, for time windows beside the count windows; 0 for none.
         The highest time is reserved.
     window_memory : str
-        What the windows are kept in: ``"registers"``, ``"lutram"``, ``"bram"``, or ``"auto"``,
-        which leaves it to the synthesis tool.
+        What the windows are kept in: ``"registers"``, ``"lutram"``, ``"bram"``, ``"uram"`` where a
+        part has it (UltraScale+), or ``"auto"``, which leaves it to the synthesis tool.
     theta : Theta, optional
         The user's own condition, beside those of the terms; on the command line
         ``theta=FILE.py:FUNCTION``.

@@ -104,5 +104,5 @@ PRESETS: dict[str, DesignParams] = {
     # docs/decisions/0023-an-ordered-index-of-windows.md.
     "pynq-z2-index": _index(13, BAND, lanes=16, buckets=2048, ways=2),
     "pynq-z2-index-2d": _index(13, REFERENCE_BAND, lanes=28, buckets=2048, ways=4),
-    "zcu104-index": _index(16, BAND, lanes=20, buckets=8192, ways=2, memory="auto"),
+    "zcu104-index": _index(16, BAND, lanes=20, buckets=8192, ways=2, memory="uram"),
 }

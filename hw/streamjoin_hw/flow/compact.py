@@ -29,6 +29,15 @@ _CHECK = re.compile(
 )
 _UNWANTED = re.compile(r'^ *\(\* (?:src = "[^"]*"|payload = 32\'d1) \*\)\n', flags=re.MULTILINE)
 _WORD = re.compile(r"\[(\d+)\] = (\d+)'h")
+_LOOP = re.compile(
+    r"^ *initial begin : clear_(?P<memory>\w+)\n"
+    r" *integer clear_(?P=memory)_word;\n"
+    r" *for \(.* < (?P<words>\d+); .*\n"
+    r".*\n *end\n",
+    flags=re.MULTILINE,
+)
+LARGE_WORDS = 2048
+"""Words of a memory that :func:`uncleared` leaves as it is at power-up."""
 
 
 def _loop(match: re.Match[str]) -> str:
@@ -57,3 +66,16 @@ def compact(verilog: str) -> str:
     """
     guarded = _CHECK.sub(rf"`ifdef {CHECKS_MACRO}\n\g<0>`endif\n", _UNWANTED.sub("", verilog))
     return _CLEARED.sub(_loop, guarded)
+
+
+def uncleared(verilog: str) -> str:
+    """Return Verilog that does not clear large memories, for Yosys, which unrolls such loops.
+
+    A memory takes the same cells, in minutes instead of hours where there are many words.
+
+    Parameters
+    ----------
+    verilog : str
+        As :func:`compact` returns it.
+    """
+    return _LOOP.sub(lambda match: "" if int(match["words"]) >= LARGE_WORDS else match[0], verilog)

@@ -42,7 +42,12 @@ def position_layout(params: DesignParams) -> data.StructLayout:
     return data.StructLayout({"word": word_bits(params), "lane": lane_bits(params)})
 
 
-RAM_STYLES = {"registers": "registers", "lutram": "distributed", "bram": "block"}
+RAM_STYLES = {
+    "registers": "registers",
+    "lutram": "distributed",
+    "bram": "block",
+    "uram": "ultra",
+}
 """What synthesis tools call each kind of memory, in the attribute ``ram_style``."""
 
 

@@ -109,10 +109,12 @@ class Chooser(Component):
         first, second = self.first, self.second
         row = Signal(row_bits(self.params))
         is_search, ends, joins = Signal(), Signal(), Signal()
+        # Whether the next row is the last one is known before it is that row's turn.
+        has_begun, is_last = Signal(), payload_of(1)
         chosen: Any = signal_of(chosen_layout(self.params))
         m.d.comb += [
             is_search.eq(~first.stores),
-            ends.eq(~first.looks | (row == first.rows)),
+            ends.eq(Mux(has_begun, is_last, first.short)),
             joins.eq(is_search & ends & self.has_second & second.stores),
             self.take_both.eq(takes & joins),
             self.take_first.eq(takes & (first.stores | ends) & ~joins),
@@ -127,7 +129,11 @@ class Chooser(Component):
             chosen.tuple.eq(Mux(joins, second.as_value(), first.as_value())),
         ]
         with m.If(takes):
-            m.d.sync += row.eq(Mux(is_search & ~ends, row + 1, 0))
+            m.d.sync += [
+                row.eq(Mux(is_search & ~ends, row + 1, 0)),
+                has_begun.eq(is_search & ~ends),
+                is_last.eq(row + 1 == first.rows),
+            ]
         with m.If(self.clear):
-            m.d.sync += row.eq(0)
+            m.d.sync += [row.eq(0), has_begun.eq(0)]
         return chosen

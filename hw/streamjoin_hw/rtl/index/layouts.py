@@ -120,16 +120,16 @@ def errand_layout(params: DesignParams) -> data.StructLayout:
 def planned_layout(params: DesignParams) -> data.StructLayout:
     """Layout of an errand of which is known how far it reads.
 
-    ``rows``, how often ``ways`` words are read after the first time. Of a tuple that is stored:
-    ``at``, the first word that is searched for a slot, ``start`` words behind its own; ``hint``,
-    where to go on if that is its own; its bucket's spread ``now``, or three quarters of ``before``
-    if that is more, and ``before`` (:func:`spread_layout`). ``until`` is ``word`` for one that is
-    stored.
-    ``stale``, a spread that was read for it has been raised since.
+    ``rows``, how often ``ways`` words are read after the first time, or that is ``short``, not at
+    all. Of a tuple that is stored: ``at``, the first word that is searched for a slot, ``start``
+    words behind its own; ``hint``, where to go on if that is its own; its bucket's spread ``now``,
+    or three quarters of ``before`` if that is more, and ``before`` (:func:`spread_layout`).
+    ``until`` is ``word`` for one that is stored. ``stale``, a spread that was read for it has been
+    raised since.
     """
     bits = word_bits(params)
     offsets = dict.fromkeys(("until", "at", "start", "hint", "now", "before"), bits)
-    kinds = dict.fromkeys(("stores", "looks", "stale"), 1)
+    kinds = dict.fromkeys(("stores", "looks", "stale", "short"), 1)
     return data.StructLayout({**kinds, "word": bits, "rows": row_bits(params), **offsets})
 
 

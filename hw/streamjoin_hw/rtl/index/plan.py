@@ -7,6 +7,7 @@ be the next to be carried out, and where a round ends, all errands are planned a
 """
 
 from functools import reduce
+from operator import or_
 from typing import Any
 
 from amaranth.hdl import Array, Module, Mux, Signal, Value
@@ -295,7 +296,9 @@ class Planner(Component):
         before = payload_of(word_bits(self.params))
         furthest = Signal(word_bits(self.params))
         known = Mux(row["offset"] == 0, 0, before)
+        more = reduce(or_, (end[bank_bits(self.params) :] for end in [*ends, known]))
         m.d.comb += [
+            planned.short.eq(~row["looks"] | ~more.any()),
             furthest.eq(reduce(lambda a, b: Mux(a > b, a, b), [*ends, known])),
             planned.stores.eq(row["stores"]),
             planned.looks.eq(row["looks"]),

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from streamjoin_hw.flow.compact import uncleared
 from streamjoin_hw.flow.yowasp import yosys
 from streamjoin_hw.rtl.core_array import CORE_MODULE
 from streamjoin_hw.rtl.top import TOP_MODULE
@@ -134,7 +135,9 @@ def synthesise(
     """
     folder = verilog.parent
     (folder / EQUALITY.name).write_text(EQUALITY.read_text())
-    commands = script(target, verilog.name, top=top, flat=flat)
+    read = verilog.with_stem(f"{verilog.stem}_read")
+    read.write_text(uncleared(verilog.read_text()))
+    commands = script(target, read.name, top=top, flat=flat)
     yosys(commands, folder, "Yosys", deadline_s)
     counts = json.loads((folder / _COUNTS_NAME).read_text())["design"]["num_cells_by_type"]
     return {name: many for name, many in counts.items() if not name.startswith("$")}

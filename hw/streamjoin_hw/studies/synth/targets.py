@@ -107,7 +107,7 @@ TARGETS: dict[str, Target] = {
         Target(
             "xczu7ev",
             "XCZU7EV",
-            "synth_xilinx -family xcup",
+            "synth_xilinx -family xcup -uram",
             {"lut": 230_400, "ff": 460_800, "ramb18": 624, "dsp": 1_728, "uram": 96},
             _XILINX_CELLS,
             _XILINX_EQUALITY,
@@ -115,7 +115,7 @@ TARGETS: dict[str, Target] = {
         Target(
             "xck26",
             "XCK26",
-            "synth_xilinx -family xcup",
+            "synth_xilinx -family xcup -uram",
             {"lut": 117_120, "ff": 234_240, "ramb18": 288, "dsp": 1_248, "uram": 64},
             _XILINX_CELLS,
             _XILINX_EQUALITY,
