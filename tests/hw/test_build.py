@@ -17,7 +17,7 @@ from streamjoin_common.contract import DesignParams
 from streamjoin_common.contract.presets import PRESETS
 from streamjoin_common.storage import CacheError, StorageError, cache
 from streamjoin_hw.flow import build, emit, toolchain
-from streamjoin_hw.flow.compact import compact
+from streamjoin_hw.flow.compact import LARGE_WORDS, compact, uncleared
 from streamjoin_hw.formal.faults import Fault, applied
 
 
@@ -369,6 +369,13 @@ def test_a_memory_of_zeros_is_cleared_in_a_loop() -> None:
     assert "for (clear_memory_word = 0; clear_memory_word < 4;" in looped
     assert "memory[clear_memory_word] = 8'h0;" in looped
     assert "memory[0]" not in looped
+
+
+def test_synthesis_reads_large_memories_without_their_clearing_loops() -> None:
+    looped = compact(CLEARED)
+    large = looped.replace("memory", "large").replace("< 4;", f"< {LARGE_WORDS};")
+    assert uncleared(looped) == looped
+    assert uncleared(looped + large) == looped + "  reg [7:0] large [3:0];\n"
 
 
 @pytest.mark.parametrize(("right", "other"), [("8'h00;\n  end", "8'h01;\n  end"), ("[2]", "[5]")])

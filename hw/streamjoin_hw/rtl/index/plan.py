@@ -282,7 +282,7 @@ class Planner(Component):
     def _join(
         self, m: Module, row: View, ends: list[Any], restarts: Signal
     ) -> tuple[View, list[Any]]:
-        """Keep the furthest two of the ends at most."""
+        """Keep the furthest two of the ends."""
         while len(ends) > 2:
             ends = [Mux(a > b, a, b) for a, b in zip(ends[::2], ends[1::2], strict=True)]
         tops = [payload_of(word_bits(self.params), name=f"top{k}") for k in range(len(ends))]
@@ -295,11 +295,15 @@ class Planner(Component):
         planned: Any = signal_of(planned_layout(self.params))
         before = payload_of(word_bits(self.params))
         furthest = Signal(word_bits(self.params))
-        known = Mux(row["offset"] == 0, 0, before)
-        more = reduce(or_, (end[bank_bits(self.params) :] for end in [*ends, known]))
+        one, other = ends
+        more = reduce(or_, (end[bank_bits(self.params) :] for end in (one, other, before)))
+        # All three are compared at a time.
+        is_one, is_first, is_second = one > other, one > before, other > before
         m.d.comb += [
             planned.short.eq(~row["looks"] | ~more.any()),
-            furthest.eq(reduce(lambda a, b: Mux(a > b, a, b), [*ends, known])),
+            furthest.eq(
+                Mux(is_one, Mux(is_first, one, before), Mux(is_second, other, before)),
+            ),
             planned.stores.eq(row["stores"]),
             planned.looks.eq(row["looks"]),
             planned.stale.eq(self._is_stale(row)),
@@ -309,7 +313,7 @@ class Planner(Component):
             planned.at.eq(at),
             *(planned[name].eq(first[name]) for name in ("start", "hint", "now", "before")),
         ]
-        m.d.sync += before.eq(furthest)
+        m.d.sync += before.eq(Mux(row["valid"] & ~row["last"], furthest, 0))
         return row["valid"] & row["last"], planned
 
     def _show(self, m: Module, is_planned: Value, planned: View, restarts: Signal) -> None:
