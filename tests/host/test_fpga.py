@@ -1,5 +1,7 @@
 """What is particular to hardware engines: both ways of forwarding, time windows, capacity."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -162,6 +164,20 @@ def test_what_cannot_be_replayed_is_refused_in_a_sentence() -> None:
     far = cases.stream("r", [0, 20_000_000], [1, 1])
     with pytest.raises(UnsupportedError, match=r"lasts 2,000,000,000 cycles.* the speedup to 2 or"):
         outcome_of(ENGINE, far, far, cases.EQUI, parse_window("count:12"), arrival="replay")
+
+
+@pytest.mark.parametrize("window", ["count:12", "time:4us", "all"])
+@pytest.mark.parametrize("order", ["outer", "inner"])
+def test_an_index_gives_the_order_that_was_asked_for(order: str, window: str) -> None:
+    engine, times = catalog.get("fpga-splitjoin-index"), list(range(60))
+    r = cases.stream("r", times, [x % 4 for x in times])
+    s = cases.stream("s", [x // 2 for x in times], [x % 3 for x in times])
+    knobs = {"segment": 12, "lanes": 4, "buckets": 8, "ways": 2}
+    predicate = Predicate.parse(band="k=k2:1:0")
+    asked: dict[str, Any] = {"knobs": knobs, "order": order}
+    outcome = outcome_of(engine, r, s, predicate, parse_window(window), **asked)
+    check(engine, r, s, predicate, parse_window(window), **asked)
+    assert outcome.metrics["order"] == order
 
 
 @pytest.mark.parametrize("window", ["count:12", "all"])

@@ -155,8 +155,11 @@ class FpgaEngine(Engine):
             decides = self._decides_kind(job)
             if params.decides_kinds:
                 device.write("kind", JOIN_KINDS.index(job.how) if decides else 0)
-            ordered = self.capabilities.order != "none"
-            feed = (OrderedFeed if ordered else Feed)(device, keys, job, meter)
+            if self.capabilities.order == "none":
+                feed = Feed(device, keys, job, meter)
+            else:
+                is_inner = self.promise(job) == "inner"
+                feed = OrderedFeed(device, keys, job, meter, is_inner=is_inner)
             feed.run(list(inputs_of(job, params)))
             if isinstance(job.window, TimeWindow):
                 self._check_evicted(device)

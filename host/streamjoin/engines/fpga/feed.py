@@ -135,17 +135,25 @@ class Feed:
 class OrderedFeed(Feed):
     """Emits results grouped by the later tuple, in arrival order, or by groups of arrivals.
 
-    The device must return results of one input in that order. Where the input is cut into
-    tiles, results of all tiles are sorted into it at the end.
+    The device must return results of one input in that order, and those of a later tuple by the
+    earlier one if the order ``is_inner``. Where the input is cut into tiles, results of all tiles
+    are sorted into it at the end.
     """
 
     def __init__(
-        self, device: Device, keys: list[tuple[Uint32s, Uint32s]], job: Job, meter: Meter
+        self,
+        device: Device,
+        keys: list[tuple[Uint32s, Uint32s]],
+        job: Job,
+        meter: Meter,
+        *,
+        is_inner: bool = False,
     ) -> None:
         super().__init__(device, keys, job, meter)
         self._positions = arrival_positions(job.r.ts, job.s.ts)
         self._is_tiled = is_tiled(job)
         self._group = int(job.knobs.get("group", 1))
+        self._is_inner = is_inner
         self._of_tiles: list[tuple[Uint32s, Uint32s, Micros, Micros]] = []
         self._last = -1
 
@@ -156,7 +164,7 @@ class OrderedFeed(Feed):
             r_rows, s_rows, produced_us, latency_us = map(
                 np.concatenate, zip(*self._of_tiles, strict=True)
             )
-            order = np.argsort(self._later(r_rows, s_rows), kind="stable")
+            order = np.argsort(self._ranks(r_rows, s_rows), kind="stable")
             self._meter.emit(r_rows[order], s_rows[order], produced_us[order], latency_us[order])
 
     def _emit(
@@ -166,21 +174,28 @@ class OrderedFeed(Feed):
         if self._is_tiled:
             self._of_tiles.append((r_rows, s_rows, produced_us, latency_us))
             return
-        groups = group_numbers(self._later(r_rows, s_rows), self._group)
-        later = np.concatenate([[self._last], groups])
-        if (np.diff(later) < 0).any():
-            first = int(np.argmax(np.diff(later) < 0))
+        ranks = self._ranks(r_rows, s_rows)
+        if not self._is_inner:
+            ranks = group_numbers(ranks, self._group)
+        ranks = np.concatenate([[self._last], ranks])
+        if (np.diff(ranks) < 0).any():
+            first = int(np.argmax(np.diff(ranks) < 0))
             pair = (int(r_rows[first]), int(s_rows[first]))
             raise EngineError(
                 f"the device gave the result (r_row, s_row) = {pair} after "
                 "one of a tuple that arrived later: its order cannot be relied on"
             )
-        self._last = int(later[-1])
+        self._last = int(ranks[-1])
         super()._emit(r_rows, s_rows, produced_us, latency_us)
 
-    def _later(self, r_rows: Uint32s, s_rows: Uint32s) -> Int64s:
-        r_positions, s_positions = self._positions
-        return np.maximum(r_positions[r_rows], s_positions[s_rows])
+    def _ranks(self, r_rows: Uint32s, s_rows: Uint32s) -> Int64s:
+        """Return numbers by which results are sorted: when the later tuple arrived, or both."""
+        r_positions, s_positions = self._positions[0][r_rows], self._positions[1][s_rows]
+        later = np.maximum(r_positions, s_positions)
+        if not self._is_inner:
+            return later
+        arrivals = len(self._positions[0]) + len(self._positions[1])
+        return later * arrivals + np.minimum(r_positions, s_positions)
 
 
 class _BeatIndex:

@@ -26,7 +26,7 @@ class FpgaSplitJoinIndex(FpgaEngine):
     """Ordered index in block RAM that reads a few buckets, as a Verilated model or on a board."""
 
     name: ClassVar[str] = "fpga-splitjoin-index"
-    capabilities: ClassVar[Capabilities] = replace(FpgaEngine.capabilities, order="outer")
+    capabilities: ClassVar[Capabilities] = replace(FpgaEngine.capabilities, order="inner")
     knobs: ClassVar[tuple[Knob, ...]] = (
         Knob("segment", 8192, "Tuples of each stream that the design holds.", 1, 65536),
         Knob("lanes", 16, "Stored tuples compared in one cycle, a multiple of ways.", 2, 64),
@@ -39,7 +39,8 @@ class FpgaSplitJoinIndex(FpgaEngine):
     capacity_knobs: ClassVar[str] = "the knobs segment and buckets"
 
     def wanted(self, job: Job, terms: tuple[Term, ...], timestamp_bits: int) -> DesignParams:
-        """Return an index of the knobs' size."""
+        """Return an index of the knobs' size, which puts an arrival's results in order if asked."""
+        is_inner = job.order == "inner"
         return DesignParams(
             design="splitjoin-index",
             cores=1,
@@ -49,7 +50,13 @@ class FpgaSplitJoinIndex(FpgaEngine):
             timestamp_bits=timestamp_bits,
             buckets=int(job.knobs["buckets"]),
             ways=int(job.knobs["ways"]),
+            order="inner" if is_inner else "none",
+            kinds="all" if is_inner else "inner",
         )
+
+    def promise(self, job: Job) -> str:
+        """Promise the order by earlier tuples only where it was asked for: it takes a sorter."""
+        return "inner" if job.order == "inner" else "outer"
 
     def program(self, device: Device, job: Job, keys: list[tuple[Uint32s, Uint32s]]) -> None:
         """Divide the words of each stream's index evenly among the tuples of its windows."""
