@@ -236,6 +236,7 @@ def test_the_picture_shows_both_sides_and_the_transfer() -> None:
         core: [(0, 1e-3), (1, 1e-3)],
         f"{boards}; with transfer": [(0, pytest.approx(41e-6))],
         f"{boards}; without transfer": [(0, pytest.approx(1e-6))],
+        "CPU core, lowest of any engine and load": [(0, pytest.approx(10e-6)), (1, 1e-3)],
     }
     assert crossover.svg(records) == crossover.svg(records)
     assert "without transfer" in crossover.svg(records)

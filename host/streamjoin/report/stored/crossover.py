@@ -15,6 +15,7 @@ from streamjoin.bench.cpu_fpga.verdict import (
     is_disturbed,
     latency_us,
     latency_with_transfer_us,
+    lowest,
     verdicts,
     with_transfer,
 )
@@ -138,6 +139,9 @@ def panels(records: Sequence[Record]) -> list[chart.Panel]:
         latencies = _lines(
             mine, windows, {WITH: latency_with_transfer_us, "; without transfer": latency_us}
         )
+        lows = [lowest([each for each in mine if each["window"] == at]) for at in windows]
+        if known := [(at, low.p99_us) for at, low in enumerate(lows) if low]:
+            latencies["CPU core, lowest of any engine and load"] = known
         made.append(
             chart.Panel(
                 query,
