@@ -89,20 +89,34 @@ def test_a_claim_has_no_ratio_of_unlike_quantities(of: str, unlike: dict[str, An
     ("asked", "ratios", "verdict"),
     [
         ({}, [1.8], "holds"),
-        ({}, [1.79, 1.2], "holds in part"),  # neither, but on the published side
+        ({}, [1.5], "holds in part"),  # half of the published excess
+        ({}, [1.49], "does not hold here"),
+        ({"published": 7.5}, [1.12], "does not hold here"),
+        ({"published": 1.1}, [1.09], "does not hold here"),  # within the noise of no difference
+        ({"published": 1.1}, [1.1], "holds"),
         ({}, [0.5, 1.0, 1.9], "holds in part"),  # at one point
         ({}, [1.09, 0.2], "does not hold here"),
         ({"by": "max"}, [0.2, 1.8], "holds"),
         ({"by": "max"}, [0.2, 1.0], "does not hold here"),
-        ({"by": "min", "published": 1}, [0.9, 3.0], "holds"),
+        ({"published": 1}, [1.11], "holds"),  # a direction alone
+        ({"published": 1}, [1.09], "holds in part"),
+        ({"published": 1}, [0.97], "holds in part"),
+        ({"published": 1}, [0.89], "does not hold here"),
+        ({"published": 1, "says": "at most"}, [0.89], "holds"),
+        ({"published": 1, "says": "at most"}, [0.97], "holds in part"),
+        ({"published": 1, "says": "at most"}, [1.03], "holds in part"),
+        ({"published": 1, "says": "at most"}, [1.2], "does not hold here"),
+        ({"published": 0.9, "says": "at most"}, [0.95], "does not hold here"),
+        ({"by": "min", "published": 1}, [0.9, 3.0], "holds in part"),
         ({"by": "min", "published": 1}, [0.8, 3.0], "holds in part"),
         ({"says": "about"}, [2.5], "holds"),
         ({"says": "about"}, [2.6], "holds in part"),
         ({"says": "about", "published": 1}, [1.3], "does not hold here"),
         ({"says": "at most", "published": 0.5}, [0.55], "holds"),
-        ({"says": "at most", "published": 0.5}, [0.8], "holds in part"),
-        ({"says": "at most", "published": 0.5}, [0.95], "does not hold here"),
+        ({"says": "at most", "published": 0.5}, [0.75], "holds in part"),
+        ({"says": "at most", "published": 0.5}, [0.8], "does not hold here"),
         ({"published": 0.8}, [0.5], "does not hold here"),
+        ({"published": 0.9}, [0.85], "holds"),  # at least comparable: no side of 1
         ({}, [], "not measured"),
     ],
 )

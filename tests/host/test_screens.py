@@ -106,7 +106,7 @@ def of_rate() -> None:
     rate._print([Sustained("fpga-splitjoin-hash", 2, 5e6, (attempt,) * 9)])
     latency = {"p50": 12_345.0, "p99": 123_456.0}
     loaded = tuple(Loaded(load, 1e6, latency, "arrival") for load in LOADS)
-    rate._print([Sustained("fpga-splitjoin-hash", 2, 5e6, (attempt,) * 9, loaded)])
+    rate._print([Sustained("fpga-splitjoin-hash", 2, 5e6, (attempt,) * 9, loaded, at_least=True)])
 
 
 def of_hw_latency() -> None:

@@ -128,9 +128,29 @@ def test_what_cannot_be_searched_is_refused(monkeypatch: pytest.MonkeyPatch) -> 
     at_rest = replace(job_of(), r=job_of(last_us=0).r, s=job_of(last_us=0).s)
     with pytest.raises(InputError, match=r"^r: all tuples arrive at once"):
         search(at_rest)
-    monkeypatch.setattr(run, "run", Modelled(1e6, 1e6))
-    with pytest.raises(InputError, match=r"generate 500001 at least$"):
-        search(job_of())
+
+
+@pytest.mark.parametrize("at_rest", [150_000, 1e6])
+def test_a_rate_beyond_what_the_tuples_can_show_is_sustained_at_least(
+    monkeypatch: pytest.MonkeyPatch, at_rest: float
+) -> None:
+    model = Modelled(1e6, at_rest)
+    monkeypatch.setattr(run, "run", model)
+    highest = TUPLES / sustained.MIN_REPLAY_S
+    found = sustained.search(join_of(job_of()), 0.05, check, lambda _: None)
+    assert found.best is not None
+    assert found.at_least
+    assert found.best.rate_tuples_per_s == pytest.approx(highest)
+    assert max(model.rates) <= highest * (1 + 1e-9), "no replay is shorter"
+    assert found.wanted >= sustained.MIN_REPLAY_S * at_rest
+    more = sustained.search(join_of(job_of(found.wanted)), 0.05, check, lambda _: None)
+    assert more.at_least == (at_rest < 1e6)
+    slow = Modelled(90_000, 1e6)
+    monkeypatch.setattr(run, "run", slow)
+    below = sustained.search(join_of(job_of()), 0.05, check, lambda _: None)
+    assert below.best is not None
+    assert not below.at_least
+    assert 0.95 * 90_000 <= below.best.rate_tuples_per_s <= 93_000
 
 
 def test_the_verb_finds_a_rate_and_checks_it(
@@ -169,6 +189,9 @@ def test_the_verb_finds_a_rate_and_checks_it(
     assert status == (0 if all(one["sustained"] for one in result) else 1)
     assert all(one["attempts"] for one in result)
 
+    assert [bool(one["clock_hz"]) for one in result] == [False, False, True]
+    assert "simulated" in result[2]["clock_source"]
+
     searched = rate.search
 
     def interrupted(join: ResolvedJoin, *rest: Any) -> Any:
@@ -185,5 +208,23 @@ def test_the_verb_finds_a_rate_and_checks_it(
     assert "fpga-splitjoin" in out
     assert "p50, p99" in out
     assert all(f"at {load}" in out for load in ("10%", "50%", "90%"))
+    assert "cycles at 100 MHz (assumed; simulated, not measured), without the transfer" in (
+        " ".join(out.split())
+    )
+    assert main([*words, "--set", "cores=2", "segment=4", "--json"]) == 2
+    assert "holds 8: raise the knobs cores or segment" in capsys.readouterr().err
+    assert main([*words, "--set", "cores=2", "segment=8", "--json"]) == 0
+    capsys.readouterr()
+    assert main([*words, "--set", "ways=2"]) == 2
+    assert capsys.readouterr().err == (
+        "streamjoin: --set ways: none of fpga-splitjoin has this knob\n"
+    )
+    monkeypatch.setattr(sustained, "MIN_REPLAY_S", 0.5)
+    words[3] = "kang,fpga-splitjoin"
+    assert main([*words, "--loads"]) == 0
+    both = capsys.readouterr()
+    assert "at least 1.6 ktuples/s" in both.out
+    assert "fpga-splitjoin" in both.out, "the results of the others are kept"
+    assert "kang keeps up with all that 800 tuples allow" in both.err
     assert main([*words, "--precision", "2"]) == 2
     assert capsys.readouterr().err == "streamjoin: --precision must be 0.005 to 0.5, not 2.0\n"

@@ -2,8 +2,12 @@
 
 The arrival times of an input are stretched or squeezed until the engine just keeps up. It does if
 it is done soon after the last arrival: what it is behind by then is what its queue has grown.
+
+An input of few tuples is over too soon to show a queue at a high rate. No rate is tried above that
+at which it lasts :data:`MIN_REPLAY_S`; an engine that keeps up there sustains that rate at least.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -29,6 +33,9 @@ LOADS = (0.1, 0.5, 0.9)
 
 CLIMB = 1.25
 """Next rate by the last where the engine has kept up with every one."""
+
+SPARE = 2.0
+"""Tuples that are advised, by those of the shortest replay at the fastest rate that is known."""
 
 
 @dataclass(frozen=True)
@@ -103,6 +110,12 @@ class Sustained:
         In the order in which they were made.
     loaded : tuple of Loaded
         Latencies below the sustained rate, where they were asked for.
+    at_least : bool
+        Whether it keeps up with the highest rate that the input's tuples allow.
+    clock_hz : float or None
+        Clock of a device, by which its cycles are seconds; None for a CPU engine.
+    clock_source : str
+        Who says so; that of a model says that it is simulated.
     """
 
     engine: str
@@ -110,12 +123,21 @@ class Sustained:
     at_rest_tuples_per_s: float
     attempts: tuple[Attempt, ...]
     loaded: tuple["Loaded", ...] = ()
+    at_least: bool = False
+    clock_hz: float | None = None
+    clock_source: str = ""
 
     @property
     def best(self) -> Attempt | None:
         """The fastest replay that was kept up with."""
         kept_up = [each for each in self.attempts if each.kept_up]
         return max(kept_up, key=lambda each: each.rate_tuples_per_s, default=None)
+
+    @property
+    def wanted(self) -> int:
+        """Tuples with which a search beyond the input's highest rate can be expected to end."""
+        fastest = max([self.at_rest_tuples_per_s, *(e.rate_tuples_per_s for e in self.attempts)])
+        return math.ceil(SPARE * fastest * MIN_REPLAY_S)
 
 
 def search(
@@ -140,7 +162,7 @@ def search(
     Raises
     ------
     InputError
-        If the input has no arrival times, or too few tuples to fill half a second.
+        If the input has no arrival times.
     """
     job = join.job
     span_s = (job.end_us - job.start_us) / 1e6
@@ -154,18 +176,14 @@ def search(
     prepared = resting.prepare()  # kept: a replay reads R from the same store
     at_rest = resting.run(prepared=prepared)
     throughput = float(at_rest.metrics["throughput_tuples_per_s"])
-    min_replay_s = 0.0 if _is_simulated(at_rest) else MIN_REPLAY_S
+    highest = float("inf")
+    if MIN_REPLAY_S and not _is_simulated(at_rest):
+        highest = job.tuples / MIN_REPLAY_S
     attempts: list[Attempt] = []
-    low, high, rate = 0.0, float("inf"), throughput
-    while high - low > precision * high or high == float("inf"):
+    low, high, rate = 0.0, float("inf"), min(throughput, highest)
+    while low < highest and (high == float("inf") or high - low > precision * high):
         if len(attempts) == MAX_REPLAYS and (not low or high == float("inf")):
             break
-        if job.tuples / rate < min_replay_s:
-            raise InputError(
-                f"{job.tuples} tuples are over in {job.tuples / rate:.2g} s at the "
-                f"{rate:,.3g} tuples/s that {join.engine.name} has to try: generate "
-                f"{int(rate * MIN_REPLAY_S) + 1} at least"
-            )
         outcome = join.arriving("replay", rate / natural).run()
         check(outcome)
         attempts.append(_attempt(outcome, rate))
@@ -174,8 +192,19 @@ def search(
             low = rate
         else:
             high = rate
-        rate = CLIMB * low if high == float("inf") else (low + high) / 2
-    return Sustained(join.engine.name, job.threads, throughput, tuple(attempts))
+        rate = min(CLIMB * low, highest) if high == float("inf") else (low + high) / 2
+    if low >= highest:  # so short a run at rest is all compiling: it is no hint without another
+        again = resting.run(prepared=prepared)
+        throughput = max(throughput, float(again.metrics["throughput_tuples_per_s"]))
+    return Sustained(
+        join.engine.name,
+        job.threads,
+        throughput,
+        tuple(attempts),
+        at_least=low >= highest,
+        clock_hz=at_rest.metrics.get("clock_hz"),
+        clock_source=at_rest.metrics.get("clock_source") or "",
+    )
 
 
 def under_loads(

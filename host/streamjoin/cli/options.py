@@ -2,6 +2,7 @@
 
 import argparse
 import os
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from streamjoin.errors import InputError
@@ -123,15 +124,14 @@ def add_running(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--order", choices=ORDERS, default="none", help="order of the results")
     add_max_pairs(parser)
     parser.add_argument("--backend", choices=("model", "pynq"), help="where a design runs")
-    settings = parser.add_argument(
-        "--set",
-        action="extend",
-        nargs="+",
-        default=[],
-        metavar="KNOB=VALUE",
-        help="tuning parameters of the engine",
+    complete(add_knobs(parser, "tuning parameters of the engine"), _knobs_of)
+
+
+def add_knobs(parser: argparse.ArgumentParser, meaning: str) -> argparse.Action:
+    """Add ``--set``; return it."""
+    return parser.add_argument(
+        "--set", action="extend", nargs="+", default=[], metavar="KNOB=VALUE", help=meaning
     )
-    complete(settings, _knobs_of)
 
 
 def _engines(_typed: argparse.Namespace) -> list[str]:
@@ -167,3 +167,24 @@ def knobs(args: argparse.Namespace) -> dict[str, Any]:
             raise InputError(f"--set takes KNOB=VALUE, as cores=16, not {text!r}")
         knobs[name] = value
     return knobs
+
+
+def knobs_by_engine(args: argparse.Namespace, engines: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Read ``--set`` for several engines: each gets the knobs that it has.
+
+    Raises
+    ------
+    InputError
+        If one is not ``KNOB=VALUE``, or no engine has it.
+    """
+    from streamjoin.engines import catalog
+
+    given = knobs(args)
+    have = {name: catalog.get(name).knob_names for name in engines}
+    for knob in given:
+        if not any(knob in names for names in have.values()):
+            raise InputError(f"--set {knob}: none of {', '.join(engines)} has this knob")
+    return {
+        name: {knob: value for knob, value in given.items() if knob in names}
+        for name, names in have.items()
+    }

@@ -7,10 +7,26 @@ from pathlib import Path
 from typing import Any
 
 from streamjoin import run, verify
-from streamjoin.bench.sustained import LOADS, Attempt, Loaded, Sustained, search, under_loads
+from streamjoin.bench.sustained import (
+    LOADS,
+    MIN_REPLAY_S,
+    Attempt,
+    Loaded,
+    Sustained,
+    search,
+    under_loads,
+)
 from streamjoin.bench.workloads import read_workload
 from streamjoin.cli import options
-from streamjoin.cli.terminal import duration, print_json, print_table, progress, say, si
+from streamjoin.cli.terminal import (
+    duration,
+    print_json,
+    print_paragraph,
+    print_table,
+    progress,
+    say,
+    si,
+)
 from streamjoin.errors import InputError
 
 EPILOG = """\
@@ -20,7 +36,9 @@ example:
 
 Arrival times are squeezed until an engine is no longer done soon after the last
 arrival. Latencies are counted from the arrival of the later tuple, with
-whatever it waits for; a design's are cycles of its model at its clock.
+whatever it waits for. A design's are cycles of its model at its clock, without
+the transfer to a board. An input of few tuples shows a rate up to that at which
+it lasts half a second: "at least" is what an engine keeps up with there.
 """
 
 DEFAULT_PRECISION = 0.05
@@ -55,6 +73,7 @@ class RateVerb:
             help="also replay at 10, 50 and 90 %% of each engine's rate: latencies from the "
             "arrival of the later tuple, of CPU engines and designs alike",
         )
+        options.add_knobs(parser, "tuning parameters, for each of the engines that has them")
         options.add_max_pairs(parser)
         parser.add_argument("--json", action="store_true", help="print JSON")
 
@@ -68,7 +87,8 @@ class RateVerb:
         workload = options.on_workload(args, read_workload(args.what, names, args.threads))
         request = replace(workload, arrival="replay", max_pairs=args.max_pairs).request
         job = request.read(workload.r, workload.s)
-        joins = [request.resolve(name, job) for name in names]
+        knobs = options.knobs_by_engine(args, names)
+        joins = [request.resolve(name, job, knobs[name]) for name in names]
         with progress("oracle") as on_progress:
             expected = verify.expected(job, on_progress)
         rates: list[Sustained] = []
@@ -77,6 +97,8 @@ class RateVerb:
                 heard = partial(_say, join.engine.name)
                 check = partial(join.verify, expected=expected)
                 rates.append(search(join, args.precision, check, heard))
+                if rates[-1].at_least:
+                    say(_bounded(rates[-1], job.tuples))
                 if args.loads:
                     rates[-1] = under_loads(join, rates[-1], LOADS, check)
         finally:  # Ctrl-C, too, leaves what is known of the engines before
@@ -95,12 +117,22 @@ def _say(name: str, attempt: Attempt) -> None:
     )
 
 
+def _bounded(one: Sustained, tuples: int) -> str:
+    return (
+        f"{one.engine} keeps up with all that {tuples:,} tuples allow, for a replay must last "
+        f"{MIN_REPLAY_S:g} s: for its limit generate about {one.wanted:,}"
+    )
+
+
 def _plain(one: Sustained) -> dict[str, Any]:
     return {
         "environment": run.environment(),
         "engine": one.engine,
         "threads": one.threads,
         "at_rest_tuples_per_s": one.at_rest_tuples_per_s,
+        "clock_hz": one.clock_hz,
+        "clock_source": one.clock_source,
+        "at_least": one.at_least,
         "sustained": one.best.to_dict() if one.best else None,
         "attempts": [each.to_dict() for each in one.attempts],
         "loaded": [each.to_dict() for each in one.loaded],
@@ -119,7 +151,7 @@ def _print(rates: list[Sustained]) -> None:
             [
                 one.engine,
                 str(one.threads),
-                si(best.rate_tuples_per_s, "tuples/s") if best else "none that was tried",
+                _rate(one),
                 duration(best.p95_us) if best else "-",
                 *(_latencies(one.loaded[number : number + 1]) for number in range(len(loads))),
                 si(one.at_rest_tuples_per_s, "tuples/s"),
@@ -127,6 +159,19 @@ def _print(rates: list[Sustained]) -> None:
             ]
         )
     print_table(headings, rows, {*headings[1:]})
+    for one in rates:
+        if one.clock_hz:
+            print_paragraph(
+                f"{one.engine}: seconds are cycles at {one.clock_hz / 1e6:g} MHz "
+                f"({one.clock_source}), without the transfer to a board and back."
+            )
+
+
+def _rate(one: Sustained) -> str:
+    if one.best is None:
+        return "none that was tried"
+    rate = si(one.best.rate_tuples_per_s, "tuples/s")
+    return f"at least {rate}" if one.at_least else rate
 
 
 def _latencies(loaded: tuple[Loaded, ...]) -> str:

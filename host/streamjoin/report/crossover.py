@@ -9,7 +9,7 @@ import numpy as np
 
 from streamjoin.bench.cpu_fpga.costs import ASSUMED
 from streamjoin.bench.cpu_fpga.inputs import QUERIES
-from streamjoin.bench.cpu_fpga.verdict import answer, latency_us, with_transfer
+from streamjoin.bench.cpu_fpga.verdict import answers, latency_us, with_transfer
 from streamjoin.report import units
 from streamjoin.report.charts.lines import line_chart
 from streamjoin.report.charts.points import Scale
@@ -45,7 +45,7 @@ def render_crossover(run: dict[str, Any]) -> str:
         .get_template("crossover.html")
         .render(
             run=run,
-            answer=answer(records),
+            answers=answers(records),
             picture=base64.b64encode(svg(records).encode()).decode(),
             assumed=ASSUMED,
             queries=queries,

@@ -1,4 +1,7 @@
-"""Who takes part: CPU engines, and designs that fit boards by their stored synthesis."""
+"""Who takes part: CPU engines, and designs that fit boards.
+
+They fit by their stored synthesis; one that has none, the scan of two bands, by its block RAM.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -110,3 +113,22 @@ CONTESTANTS = (
     _design(ZCU104, "scan", EQUALITY, PRESETS["zcu104"], "zcu104", slow=True),
 )
 """The fastest CPU engine of each kind on one thread, and the designs by board."""
+
+
+def area_of(who: str, query: str) -> dict[str, float] | None:
+    """Return the shares of its part that a design takes, by its stored synthesis as it is now.
+
+    Parameters
+    ----------
+    who, query : str
+        The contestant's name, and that of a query.
+
+    Returns
+    -------
+    dict or None
+        ``lut`` and ``ramb18``; None for a design that was not synthesised.
+    """
+    for each in CONTESTANTS:
+        if each.name == who and query in each.queries and each.board and each.preset:
+            return each.board.area(each.preset)
+    return None

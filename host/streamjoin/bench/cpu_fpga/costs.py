@@ -1,4 +1,4 @@
-"""What a run does not show: the transfer to a board, energy, area. Models, with their sources.
+"""What a run does not show: the transfer to a board, energy. Models, with their sources.
 
 No board has run here, so that every figure of a transfer or of a power is assumed and says so.
 """
@@ -26,11 +26,14 @@ CLOCKS = (
 
 ASSUMED = (
     f"Assumed clocks: {CLOCKS}. Transfer: {PORT_BYTES} bytes a cycle to the board, "
-    f"{TRANSFER_US:.0f} us each way; latencies are without it where it is not named. Power: "
+    f"{TRANSFER_US:.0f} us each way; results on their way back take no bandwidth in this "
+    "model, which is too good where they are many. Power: "
     f"{CPU_CORE_W} W a CPU core (1/96 of the 360 W of an EPYC 9654, without memory), "
     + ", ".join(f"{board.watts:g} W a {board.name} ({board.watts_source})" for board in BOARDS)
-    + ". Area: cells by Yosys before placement; those of a design that was synthesised for the "
-    "XC7Z020 alone are divided by what the larger part offers."
+    + ". Area: cells by Yosys before placement, of the stored synthesis as it is now, which may be "
+    "of a later revision than the rates; those of a design that was synthesised for the XC7Z020 "
+    "alone are divided by what the larger part offers. The 2-D scan, not synthesised, fits by its "
+    "block RAM (decision 13)."
 )
 
 
@@ -50,8 +53,7 @@ def add_costs(contestant: Contestant, window: int, found: dict[str, Any]) -> dic
     -------
     dict
         ``found`` with ``joules_per_million``, and for a design ``transfer`` (``rate_tuples_per_s``
-        and ``added_us``), ``comparisons_per_cycle`` where it scans, and ``area``, shares of the
-        part by its stored synthesis.
+        and ``added_us``) and ``comparisons_per_cycle`` where it scans.
     """
     rate, board = found["rate_tuples_per_s"], contestant.board
     if contestant.design is None or board is None:
@@ -61,7 +63,6 @@ def add_costs(contestant: Contestant, window: int, found: dict[str, Any]) -> dic
     costs: dict[str, Any] = {
         "transfer": {"rate_tuples_per_s": through, "added_us": 2 * TRANSFER_US},
         "joules_per_million": board.watts / through * 1e6 if through else None,
-        "area": board.area(contestant.preset) if contestant.preset else None,
     }
     if contestant.how == "scan":
         costs["comparisons_per_cycle"] = window / found["cycles_per_tuple"]

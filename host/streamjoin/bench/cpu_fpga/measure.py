@@ -137,13 +137,13 @@ class _Point:
         while True:
             join = self._resolved(for_rate(self.query, self.window, tuples), "replay")
             check = partial(self._check, right=self._right(join))
-            try:
-                best = search(join, PRECISION[size], check, lambda _: None).best
-            except InputError:  # it is faster than at rest: more tuples are needed
+            found = search(join, PRECISION[size], check, lambda _: None)
+            if found.at_least:  # it is faster than at rest: more tuples are needed
                 if tuples > MAX_CPU_TUPLES:
-                    raise
-                tuples *= 2
+                    raise InputError(f"{tuples} tuples are too few for {self.contestant.name}")
+                tuples = max(2 * tuples, found.wanted)
                 continue
+            best = found.best
             return best.rate_tuples_per_s if best else 0.0
 
     def latency(self, rate: float, load: float, size: str) -> dict[str, float | None]:

@@ -1,11 +1,16 @@
 """Answers the question: where is a design better than a CPU core, and where is it not?"""
 
+import itertools
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from streamjoin.bench.cpu_fpga.inputs import QUERIES
 
 Record = dict[str, Any]
+
+NOISE = 0.1
+"""Share by which a p99 may fall as the load rises before its record counts as disturbed."""
 
 
 def best(
@@ -34,131 +39,205 @@ def latency_with_transfer_us(record: Record, load: str = "50%", name: str = "p99
     return value if value is None or not transfer else value + float(transfer["added_us"])
 
 
+def is_disturbed(record: Record) -> bool:
+    """Whether the p99 falls as the load rises by more than :data:`NOISE`, as no queue's does."""
+    known = [us for load in record["latency_us"] if (us := latency_us(record, load)) is not None]
+    pairs = itertools.pairwise(known)
+    return any(later < (1 - NOISE) * before for before, later in pairs)
+
+
+@dataclass(frozen=True)
+class Lowest:
+    """The lowest p99 of all CPU engines and loads at a window.
+
+    Attributes
+    ----------
+    p99_us : float
+        In microseconds, from the arrival of the later tuple.
+    rate_tuples_per_s : float
+        Rate of the arrivals at which it was measured.
+    who : str
+        Whose it is.
+    """
+
+    p99_us: float
+    rate_tuples_per_s: float
+    who: str
+
+
+def lowest(records: Sequence[Record]) -> Lowest | None:
+    """Return the lowest p99 that any CPU engine reached at any load; None if none is known."""
+    found = [
+        Lowest(us, float(load.rstrip("%")) / 100 * record["rate_tuples_per_s"], record["who"])
+        for record in records
+        if not record["is_fpga"]
+        for load in record["latency_us"]
+        if (us := latency_us(record, load)) is not None
+    ]
+    return min(found, key=lambda each: each.p99_us, default=None)
+
+
+@dataclass(frozen=True)
+class Boards:
+    """Boards whose fastest designs have the same rates and latencies at every window.
+
+    Attributes
+    ----------
+    names : tuple of str
+        As tables and charts call them.
+    fastest : dict of int to list of dict
+        By window, the record of each board's fastest design.
+    """
+
+    names: tuple[str, ...]
+    fastest: dict[int, list[Record]]
+
+    @property
+    def clock(self) -> str:
+        """How the figures came about, with the clock."""
+        mhz = next(iter(self.fastest.values()))[0].get("clock_mhz")
+        return "simulated" + (f", {mhz:.0f} MHz assumed" if mhz else "")
+
+    @property
+    def label(self) -> str:
+        """Names with how the figures came about."""
+        return f"{', '.join(self.names)}: {self.clock}"
+
+
+def by_board(records: Sequence[Record]) -> list[Boards]:
+    """Return the boards of the designs of a query, those of the same figures as one."""
+    found: dict[str, dict[int, Record]] = {}
+    for record in records:
+        if not record["is_fpga"]:
+            continue
+        mine = found.setdefault(str(record["who"]).partition(",")[0], {})
+        held = mine.get(record["window"])
+        if held is None or with_transfer(record) > with_transfer(held):
+            mine[record["window"]] = record
+    groups: dict[tuple[Any, ...], list[str]] = {}
+    for name, mine in found.items():
+        figures = ((with_transfer(each), latency_with_transfer_us(each)) for each in mine.values())
+        groups.setdefault((*mine, *figures), []).append(name)
+    return [
+        Boards(tuple(names), {at: [found[name][at] for name in names] for at in found[names[0]]})
+        for names in groups.values()
+    ]
+
+
 def verdicts(records: Sequence[Record]) -> list[dict[str, Any]]:
-    """Compare the best of both sides, for every query and window.
+    """Compare a core with every board, for every query and window.
 
     Returns
     -------
     list of dict
-        ``query``, ``window``, ``cpu`` and ``fpga`` (the records of the fastest, through a port;
-        ``fpga`` is None where no design holds the window), ``designs`` (all of them),
-        ``rate_ratio`` (FPGA's rate, through its port, by the CPU's), ``latency_ratio`` (CPU's
-        p99 at half its rate by the FPGA's, with the transfer), ``latency_ratio_inside`` (without).
+        ``query``; ``window``; ``cpu``, the record of the fastest engine; ``lowest``, the
+        :class:`Lowest` p99; ``boards``, for each of :func:`by_board` that holds the window
+        ``boards``, ``fastest`` (the record of each), ``rate_ratio`` (its rate, through its port,
+        by the CPU's) and ``latency_ratio`` (the lowest p99 of a CPU engine by its p99 at half its
+        rate, with the transfer).
     """
     found = []
     for query in (each.name for each in QUERIES):
-        for window in sorted({each["window"] for each in records if each["query"] == query}):
-            here = [each for each in records if (each["query"], each["window"]) == (query, window)]
+        mine = [each for each in records if each["query"] == query]
+        groups = by_board(mine)
+        for window in sorted({each["window"] for each in mine}):
+            here = [each for each in mine if each["window"] == window]
             cpu = best(here, of_fpga=False, figure=with_transfer)
-            fpga = best(here, of_fpga=True, figure=with_transfer)
             if cpu is None:
                 continue
-            at: dict[str, Any] = {"query": query, "window": window, "cpu": cpu, "fpga": fpga}
-            at["designs"] = [each for each in here if each["is_fpga"]]
-            found.append({**at, **_compare(cpu, fpga)})
+            low = lowest(here)
+            boards = [
+                _compared(cpu, low, boards, window) for boards in groups if window in boards.fastest
+            ]
+            at = {"query": query, "window": window, "cpu": cpu, "lowest": low, "boards": boards}
+            found.append(at)
     return found
 
 
-def _compare(cpu: Record, fpga: Record | None) -> dict[str, Any]:
-    if fpga is None:
-        return dict.fromkeys(("rate_ratio", "latency_ratio", "latency_ratio_inside"))
-    slow = latency_us(cpu)
-    inside, whole = latency_us(fpga), latency_with_transfer_us(fpga)
+def _compared(cpu: Record, low: Lowest | None, boards: Boards, window: int) -> dict[str, Any]:
+    fastest = boards.fastest[window]
+    whole = latency_with_transfer_us(fastest[0])
     return {
-        "rate_ratio": with_transfer(fpga) / with_transfer(cpu),
-        "latency_ratio": slow / whole if slow and whole else None,
-        "latency_ratio_inside": slow / inside if slow and inside else None,
+        "boards": boards,
+        "fastest": fastest,
+        "rate_ratio": with_transfer(fastest[0]) / with_transfer(cpu),
+        "latency_ratio": low.p99_us / whole if low and whole else None,
     }
 
 
-def answer(records: Sequence[Record]) -> str:
-    """Say in one paragraph from which window, rate, predicate and latency bound on which side wins.
+def answers(records: Sequence[Record]) -> list[str]:
+    """Say in one paragraph for each query from which window, rate and latency bound on who wins.
 
-    A rate wins above what the CPU core sustains, a latency bound below the core's own p99. Beside
-    the best design at each window stands what the core reaches there.
+    A rate wins above what the fastest CPU engine sustains, a bound on the p99 below the lowest of
+    all CPU engines at all loads. Boards of other figures are told apart.
     """
     judged = verdicts(records)
-    said = [
-        _sentences(query, mine)
-        for query in (each.name for each in QUERIES)
-        if (mine := [each for each in judged if each["query"] == query])
-    ]
-    return " ".join([*said, *_energy(judged)])
+    queries = dict.fromkeys(each["query"] for each in judged)
+    return [_said(query, [each for each in judged if each["query"] == query]) for query in queries]
 
 
-def _sentences(query: str, mine: Sequence[dict[str, Any]]) -> str:
-    held = [each for each in mine if each["fpga"]]
-    won = [each for each in held if each["rate_ratio"] > 1]
-    lost = [each for each in held if each["rate_ratio"] <= 1]
+def _said(query: str, mine: Sequence[dict[str, Any]]) -> str:
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for at in mine:
+        for each in at["boards"]:
+            groups.setdefault(each["boards"].label, []).append({**at, **each})
     said = []
-    if won:
-        cores = _range([with_transfer(each["cpu"]) / 1e6 for each in won])
-        factors = _range([each["rate_ratio"] for each in won])
-        said.append(
-            f"the array wins at windows of {_windows(won)} tuples, {factors} times: from {cores} M "
-            f"tuples/s on, which is all that a core sustains, up to {_by_board(won)} through its "
-            "port."
-        )
-    if lost:
-        factors = _range([1 / each["rate_ratio"] for each in lost])
-        said.append(
-            f"At windows of {_windows(lost)} the core sustains {factors} times the array's rate."
-        )
-    if held:
-        said.append(_bound(held))
-    if beyond := [each for each in mine if not each["fpga"]]:
-        rates = _range([with_transfer(each["cpu"]) / 1e6 for each in beyond])
+    if groups:
+        held = [at for at in mine if at["boards"]]
+        cores = _range([with_transfer(at["cpu"]) / 1e6 for at in held])
+        rates = "; ".join(map(_rates, groups.values()))
+        said = [
+            f"at windows of {_windows(held)} tuples a core sustains {cores} M tuples/s; "
+            f"through its port {rates}.",
+            _bound([at for at in held if at["lowest"]], list(groups.values())),
+        ]
+    if beyond := [at for at in mine if not at["boards"]]:
+        rates = _range([with_transfer(at["cpu"]) / 1e6 for at in beyond])
         said.append(
             f"No design that is known to fit a board holds windows of {_windows(beyond)}: there "
-            f"the core wins, with {rates} M/s."
+            f"the core wins, with {rates} M tuples/s."
         )
     text = " ".join(said)
     return f"{query[0].upper()}{query[1:]}: {text[0].lower()}{text[1:]}"
 
 
-def _by_board(judged: Sequence[dict[str, Any]]) -> str:
-    """Name the rates of each board's fastest design, boards of the same rates together."""
-    boards: dict[str, list[float]] = {}
-    for each in judged:
-        rates: dict[str, float] = {}
-        for design in each["designs"]:
-            board = str(design["who"]).partition(",")[0]
-            rates[board] = max(rates.get(board, 0.0), with_transfer(design) / 1e6)
-        for board, rate in rates.items():
-            boards.setdefault(board, []).append(rate)
-    named: dict[str, list[str]] = {}
-    for board, several in boards.items():
-        named.setdefault(_range(several), []).append(board)
-    return ", ".join(f"{rates} M/s on a {' or '.join(who)}" for rates, who in named.items())
+def _rates(group: Sequence[dict[str, Any]]) -> str:
+    """Say by how much boards are faster than a core, or slower."""
+    boards = group[0]["boards"]
+    won = [at["rate_ratio"] for at in group if at["rate_ratio"] > 1]
+    lost = [at for at in group if at["rate_ratio"] <= 1]
+    said = [f"{_range(won)} times as much"] if won else []
+    if lost:
+        said.append(f"only {_range([at['rate_ratio'] for at in lost])} times at {_windows(lost)}")
+    return f"{_named(boards)} ({boards.clock}) {' and '.join(said)}"
 
 
-def _bound(held: Sequence[dict[str, Any]]) -> str:
-    """Say for which bounds on the p99 latency at half the rate only one side will do."""
-    known = [each for each in held if latency_us(each["cpu"]) and latency_us(each["fpga"])]
+def _bound(held: Sequence[dict[str, Any]], groups: Sequence[Sequence[dict[str, Any]]]) -> str:
+    """Say for which bounds on the p99 latency only a design will do."""
+    known = [[at for at in group if at["latency_ratio"]] for group in groups]
+    known = [group for group in known if group]
     if not known:
         return "No latency is known."
-    core = _range([(latency_us(each["cpu"]) or 0) / 1e3 for each in known])
-    whole = _range([latency_with_transfer_us(each["fpga"]) for each in known])
-    inside = _range([latency_us(each["fpga"]) for each in known])
-    lost = [each["window"] for each in known if each["latency_ratio"] <= 1]
-    but = f" (not at windows of {_numbers(lost)})" if lost else ""
+    bounds = _range([at["lowest"].p99_us / 1e3 for at in held])
+    at_rates = _range([at["lowest"].rate_tuples_per_s / 1e3 for at in held])
+    designs = "; ".join(
+        f"{_range([latency_with_transfer_us(at['fastest'][0]) for at in group])} and "
+        f"{_range([latency_us(at['fastest'][0]) for at in group])} us on "
+        f"{_named(group[0]['boards'])}"
+        for group in known
+    )
+    windows = {at["window"] for group in known for at in group if at["latency_ratio"] <= 1}
+    lost = [at for at in held if at["window"] in windows]
+    but = f" (not at windows of {_windows(lost)})" if lost else ""
     return (
-        f"At any rate it wins{but} where p99 has to be below the core's {core} ms, down to {whole} "
-        f"us with the transfer, and {inside} us where the streams arrive at the part itself."
+        f"A bound on p99 below {bounds} ms, by window the lowest that any CPU engine reached, at "
+        f"{at_rates} k tuples/s, only the array meets{but}: at half its rate, with and without the "
+        f"transfer, {designs}."
     )
 
 
-def _energy(judged: Sequence[dict[str, Any]]) -> list[str]:
-    held = [each for each in judged if each["fpga"]]
-    if not held:
-        return []
-    core, design = (
-        _range([each[side]["joules_per_million"] for each in held]) for side in ("cpu", "fpga")
-    )
-    return [
-        f"A million tuples take a core {core} J and the array {design} J, by the watts below, at "
-        "full rate."
-    ]
+def _named(boards: Boards) -> str:
+    return f"a {' or '.join(boards.names)}"
 
 
 def _windows(judged: Sequence[dict[str, Any]]) -> str:
@@ -176,7 +255,3 @@ def _range(values: Sequence[float | None]) -> str:
     low, high = f"{min(known):.2g}", f"{max(known):.2g}"
     low, high = (f"{float(text):,g}" for text in (low, high))
     return low if low == high else f"{low} to {high}"
-
-
-def _numbers(windows: Sequence[int]) -> str:
-    return ", ".join(f"{window:,}" for window in windows)

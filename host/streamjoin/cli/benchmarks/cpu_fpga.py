@@ -16,7 +16,7 @@ from streamjoin.bench.cpu_fpga.contestants import CONTESTANTS, Contestant
 from streamjoin.bench.cpu_fpga.costs import ASSUMED, add_costs
 from streamjoin.bench.cpu_fpga.inputs import QUERIES, Query
 from streamjoin.bench.cpu_fpga.measure import at_clock, measure
-from streamjoin.bench.cpu_fpga.verdict import answer, latency_us, latency_with_transfer_us
+from streamjoin.bench.cpu_fpga.verdict import answers, latency_us, latency_with_transfer_us
 from streamjoin.cli.benchmarks.kept import kept_records, machine
 from streamjoin.cli.terminal import (
     duration,
@@ -148,7 +148,8 @@ def _print(points: list[dict[str, Any]]) -> None:
         for point in points
     ]
     print_table(headings, rows, {*headings} - {"query", "who"})
-    print_paragraph(answer(points))
+    for said in answers(points):
+        print_paragraph(said)
     print_paragraph(
         "Rates of both streams together that are sustained, p99 latencies at half of "
         "each contestant's own rate, joules for a million tuples. The CPU is measured on one "

@@ -4,13 +4,19 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from streamjoin.bench.cpu_fpga.contestants import area_of
 from streamjoin.bench.cpu_fpga.costs import ASSUMED
 from streamjoin.bench.cpu_fpga.inputs import QUERIES
 from streamjoin.bench.cpu_fpga.verdict import (
-    answer,
+    Lowest,
+    answers,
     best,
+    by_board,
+    is_disturbed,
     latency_us,
     latency_with_transfer_us,
+    lowest,
+    verdicts,
     with_transfer,
 )
 from streamjoin.report import units
@@ -24,7 +30,7 @@ NAME = "cpu-fpga"
 
 KEPT = (
     *("query", "window", "who", "is_fpga", "cycles_per_tuple", "clock_mhz", "rate_tuples_per_s"),
-    *("latency_us", "joules_per_million", "transfer", "area", "comparisons_per_cycle", "measured"),
+    *("latency_us", "joules_per_million", "transfer", "comparisons_per_cycle", "measured"),
 )
 """What is stored of a point."""
 
@@ -42,8 +48,20 @@ HEADINGS = (
     "J per million",
 )
 
+WITH = "; with transfer"
+"""Behind the names of lines whose figures are through a board's port."""
+
 FREE_LOAD = 2.0
 """Maximum load of a machine that nobody else uses: a run of one thread and its surroundings."""
+
+DISTURBED = " *"
+"""Behind the name of a contestant whose latencies fall as the load rises."""
+
+DISTURBED_NOTE = (
+    f"Rows with{DISTURBED} have a p99 that falls by more than a tenth as the load rises, which a "
+    "queue's does not: others on the machine disturbed these latencies. A core of a free machine "
+    "may reach a lower p99 than any here."
+)
 
 Record = dict[str, Any]
 
@@ -71,19 +89,26 @@ def runs(folder: Path) -> dict[str, dict[str, Any]]:
 
 def table_row(record: Record) -> list[str]:
     """Return the figures of a point, as pages show them under :data:`HEADINGS`."""
-    area, scanned = record.get("area"), record.get("comparisons_per_cycle")
+    scanned = record.get("comparisons_per_cycle")
     joules, through = record.get("joules_per_million"), "transfer" in record
     return [
         f"{record['window']:,}",
-        record["who"],
+        record["who"] + DISTURBED * is_disturbed(record),
         units.rate(record["rate_tuples_per_s"]),
         units.rate(with_transfer(record)) if through else units.MISSING,
         *(_latencies(record, load) for load in record["latency_us"]),
         units.microseconds(latency_with_transfer_us(record)) if through else units.MISSING,
         units.MISSING if scanned is None else f"{scanned:,.0f}",
-        f"{area['lut']:.0%}, {area['ramb18']:.0%}" if area else units.MISSING,
+        _area(record),
         units.MISSING if joules is None else units.significant(joules),
     ]
+
+
+def _area(record: Record) -> str:
+    if not record["is_fpga"]:
+        return units.MISSING
+    area = area_of(record["who"], record["query"])
+    return f"{area['lut']:.1%}, {area['ramb18']:.1%}" if area else "not synthesised"
 
 
 def _latencies(record: Record, load: str) -> str:
@@ -100,25 +125,28 @@ def panels(records: Sequence[Record]) -> list[chart.Panel]:
             continue
         windows = sorted({each["window"] for each in mine})
         values = [f"{window:,}" for window in windows]
-        rates = _lines(mine, windows, {"": with_transfer})
+        rates = _lines(mine, windows, {WITH: with_transfer})
         made.append(
             chart.Panel(
                 query,
                 "window, tuples",
-                "sustained rate, tuples/s; designs through their port",
+                "sustained rate, tuples/s; designs simulated, through their port",
                 values,
                 rates,
                 units.count,
             )
         )
         latencies = _lines(
-            mine, windows, {"": latency_with_transfer_us, ", without transfer": latency_us}
+            mine, windows, {WITH: latency_with_transfer_us, "; without transfer": latency_us}
         )
+        lows = [lowest([each for each in mine if each["window"] == at]) for at in windows]
+        if known := [(at, low.p99_us) for at, low in enumerate(lows) if low]:
+            latencies["CPU core, lowest of any engine and load"] = known
         made.append(
             chart.Panel(
                 query,
                 "window, tuples",
-                "p99 latency at half the rate, from arrival",
+                "p99 latency at half of the own rate; designs simulated",
                 values,
                 {who: [(at, us / 1e6) for at, us in line] for who, line in latencies.items()},
                 units.seconds,
@@ -132,25 +160,27 @@ def _lines(
     windows: Sequence[int],
     figures: Mapping[str, Callable[[Record], float | None]],
 ) -> dict[str, list[tuple[int, float]]]:
-    """Return by board, and for the CPU core, the figures of the fastest at each window."""
+    """Return for the CPU core and by boards the figures of the fastest at each window."""
     lines: dict[str, list[tuple[int, float]]] = {}
-    for side in dict.fromkeys(_side(each) for each in records):
-        for words, figure in figures.items():
-            if words and side == _side({"who": "CPU core"}):
-                continue
-            line = []
-            for at, window in enumerate(windows):
-                here = [e for e in records if e["window"] == window and _side(e) == side]
-                fastest = here and best(here, of_fpga=here[0]["is_fpga"], figure=with_transfer)
-                if fastest and (value := figure(fastest)):
-                    line.append((at, value))
+    cpu = {}
+    for window in windows:
+        here = [each for each in records if each["window"] == window]
+        if fastest := best(here, of_fpga=False, figure=with_transfer):
+            cpu[window] = fastest
+    sides = [("CPU core, fastest engine", cpu, {"": figures[WITH]})]
+    for boards in by_board(records):
+        mine = {window: several[0] for window, several in boards.fastest.items()}
+        sides.append((boards.label, mine, dict(figures)))
+    for name, mine, asked in sides:
+        for words, figure in asked.items():
+            line = [
+                (at, value)
+                for at, window in enumerate(windows)
+                if window in mine and (value := figure(mine[window]))
+            ]
             if line:
-                lines[side + words] = line
+                lines[name + words] = line
     return lines
-
-
-def _side(record: Mapping[str, Any]) -> str:
-    return str(record["who"]).partition(",")[0]
 
 
 def svg(records: Sequence[Record]) -> str:
@@ -172,8 +202,12 @@ def page(stored: Mapping[str, Mapping[str, Any]]) -> str:
         return "\n".join([*lines, "", "No record is stored."]) + "\n"
     for name, run in stored.items():
         points = run["points"]
-        lines += ["", f"## {name}", "", answer(points), ""]
+        lines += ["", f"## {name}", ""]
+        for said in answers(points):
+            lines += [said, ""]
         lines += [f"![Rates and latencies by window](charts/{name}.svg)", "", _machine(run), ""]
+        if any(is_disturbed(each) for each in points):
+            lines += [DISTURBED_NOTE, ""]
         lines += [ASSUMED]
         for query in (each.name for each in QUERIES):
             mine = sorted(
@@ -183,9 +217,57 @@ def page(stored: Mapping[str, Mapping[str, Any]]) -> str:
             if not mine:
                 continue
             lines += ["", f"### {query}, {run['size']}", ""]
-            lines += ["| " + " | ".join(HEADINGS) + " |", "|" + " --- |" * len(HEADINGS)]
-            lines += ["| " + " | ".join(map(units.spaced, table_row(each))) + " |" for each in mine]
+            lines += _table(summary(mine))
+            lines += ["", f"All contestants, {query}:", ""]
+            lines += _table([list(HEADINGS), *map(table_row, mine)])
     return "\n".join(lines) + "\n"
+
+
+SUMMARY = ("window", "CPU core: rate", "lowest p99 of its engines, at which rate")
+"""First headings of :func:`summary`; two for each of its boards and one of energy follow."""
+
+
+def summary(records: Sequence[Record]) -> list[list[str]]:
+    """Return a small table of one query: its headings, and a row for each window."""
+    groups = by_board(records)
+    headings = list(SUMMARY)
+    for boards in groups:
+        headings += [f"{boards.label}: rate through the port", "p99 with, without transfer"]
+    energy = ", ".join(["core", *(name for boards in groups for name in boards.names)])
+    rows = [[*headings, f"J per million: {energy}"]]
+    for at in verdicts(records):
+        low, joules = at["lowest"], [at["cpu"]]
+        row = [f"{at['window']:,}", units.rate(with_transfer(at["cpu"])), _lowest(low)]
+        for boards in groups:
+            here = next((each for each in at["boards"] if each["boards"] == boards), None)
+            if here is None:
+                row += ["none known to fit", units.MISSING]
+                continue
+            fastest = here["fastest"][0]
+            rate = units.rate(with_transfer(fastest))
+            row.append(f"{rate} ({here['rate_ratio']:,.2g} {units.TIMES})")
+            both = (latency_with_transfer_us(fastest), latency_us(fastest))
+            row.append(", ".join(map(units.microseconds, both)))
+            joules += here["fastest"]
+        rows.append([*row, ", ".join(_joules(each) for each in joules)])
+    return rows
+
+
+def _joules(record: Record) -> str:
+    joules = record.get("joules_per_million")
+    return units.MISSING if joules is None else units.significant(joules)
+
+
+def _lowest(low: Lowest | None) -> str:
+    if low is None:
+        return units.MISSING
+    who = low.who.partition(", ")[2] or low.who
+    return f"{units.microseconds(low.p99_us)} at {units.rate(low.rate_tuples_per_s)} ({who})"
+
+
+def _table(rows: Sequence[Sequence[str]]) -> list[str]:
+    lines = ["| " + " | ".join(map(units.spaced, row)) + " |" for row in rows]
+    return [lines[0], "|" + " --- |" * len(rows[0]), *lines[1:]]
 
 
 def _machine(run: Mapping[str, Any]) -> str:
