@@ -16,6 +16,8 @@ def record_of(engine: str, rate: float, p95: float, **settings: Any) -> dict[str
         "workload": " ".join(f"{name}={value}" for name, value in settings.items()),
         "family": "pairs",
         "engine": engine,
+        "status": "ok",
+        "checked": True,
         "threads": settings.get("threads", 1),
         "settings": settings,
         "throughput_tuples_per_s": {"median": rate},
@@ -207,6 +209,17 @@ def test_a_claim_of_what_was_not_measured_has_no_ratio() -> None:
     held = claim.held([record_of("npj", 1, 1), failed])
     assert (held["points"], held["verdict"], held["why"]) == ([], "not measured", "no counters")
     assert sentences.claim_said(held) == "no point was measured. Why: no counters"
+
+
+@pytest.mark.parametrize("changed", [{"status": "wrong"}, {"status": "failed"}, {"checked": False}])
+def test_a_claim_has_no_ratio_of_a_result_that_is_wrong_or_unchecked(
+    changed: dict[str, Any],
+) -> None:
+    (claim,) = claims.read([CLAIM], "x.toml", ENTRANTS)
+    above, below = record_of("npj", 2, 1), record_of("prj", 1, 1)
+    assert claim.held([above, below])["verdict"] == "holds"
+    assert claim.held([{**above, **changed}, below])["verdict"] == "not measured"
+    assert claim.held([above, {**below, **changed}])["verdict"] == "not measured"
 
 
 @pytest.mark.parametrize(

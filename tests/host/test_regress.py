@@ -2,6 +2,7 @@
 
 import copy
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,8 @@ from tests.host import report_samples as samples
 from tests.host.test_bench_records import run_of
 
 from streamjoin.cli import main
+from streamjoin.errors import InputError
+from streamjoin.report.stored import page
 from streamjoin.report.stored.regress import FASTER, FEW, SAME, SLOWER, judge
 from streamjoin_common.screen import display_width
 
@@ -119,6 +122,12 @@ OTHERS: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
     "experiment": (lambda run: run["experiment"].update(name="x"), "different experiments"),
     "results": (lambda run: run["workloads"][0].update(digest="0"), "digest of simd simd=1"),
     "pairs": (lambda run: run["workloads"][0].update(pairs=9), "pairs of simd simd=1 is another"),
+    "wrong": (lambda run: run["records"][0].update(status="wrong", error="x"), "simd=1 is wrong"),
+    "failed": (lambda run: run["records"][0].update(status="failed", error="x"), "is failed"),
+    "unchecked": (lambda run: run["records"][0].update(checked=False), "simd=1 is unchecked"),
+    "settings": (lambda run: run["workloads"][0].update(settings={"simd": 2}), "settings of simd"),
+    "own settings": (lambda run: run["records"][0].update(settings={"simd": 2}), "other settings"),
+    "window": (lambda run: run["workloads"][0].update(window="count:9", seed=8), "seed of simd"),
     "threads": (lambda run: run["records"][0].update(threads=1), "other threads, 2 and 1"),
     "points": (
         lambda run: (
@@ -183,6 +192,75 @@ def test_what_one_record_lacks_and_other_versions_are_said(
     told = capsys.readouterr().err
     for said in ("only before: kang", "only after: llhj", "numpy: 1 before, 2 after"):
         assert said in told
+
+
+def test_a_machine_that_neither_record_names_is_not_the_same(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = run_of(times(*QUIET))
+    del run["environment"]["cpu"]
+    path = str(written(tmp_path / "a.json", run))
+    assert main(["bench", "regress", path, path]) == 2
+    assert "different machines, unknown cpu and unknown cpu" in capsys.readouterr().err
+
+
+def test_a_figure_that_was_nothing_before_is_slower(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    a = written(tmp_path / "a.json", run_of(times(0.0, 0.0, 0.0)))
+    b = written(tmp_path / "b.json", run_of(times(5.0, 5.0, 5.0)))
+    assert main(["bench", "regress", str(a), str(a)]) == 0
+    assert main(["bench", "regress", str(a), str(b)]) == 1
+    assert "3 figures: 3 slower" in capsys.readouterr().err
+    assert main(["bench", "regress", str(a), str(b), "--json"]) == 1
+    (plain,) = json.loads(capsys.readouterr().out)
+    assert {change["ratio"] for change in plain["changes"]} == {None}
+    assert main(["bench", "regress", str(b), str(a)]) == 0
+
+
+INCOMPLETE: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
+    "threads": (lambda run: run["records"][0].pop("threads"), "records[0].threads must be"),
+    "no threads": (lambda run: run["records"][0].update(threads=0), "an integer from 1, not 0"),
+    "settings": (
+        lambda run: (run["records"][0].pop("settings"), run["workloads"][0].pop("settings")),
+        "records[0].settings must be an object, not null",
+    ),
+    "text": (lambda run: run["records"][0].update(settings="x"), "settings must be an object, not"),
+    "family": (
+        lambda run: (run["records"][0].pop("family"), run["workloads"][0].pop("family")),
+        "records[0].family must be a string, not null",
+    ),
+    "size": (lambda run: run["experiment"].pop("size"), "experiment.size must be one of quick"),
+    "twice": (lambda run: run["records"].append(run["records"][0]), "records[1].engine must be an"),
+}
+
+
+@pytest.mark.parametrize(("change", "sentence"), INCOMPLETE.values(), ids=INCOMPLETE)
+def test_a_record_that_lacks_what_is_compared_is_refused_with_file_and_field(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    change: Callable[[dict[str, Any]], object],
+    sentence: str,
+) -> None:
+    run = run_of(times(*QUIET))
+    a = written(tmp_path / "a.json", run)
+    change(run)
+    b = written(tmp_path / "b.json", run)
+    assert main(["bench", "regress", str(a), str(b)]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert str(b) in line
+    assert sentence in line
+    with pytest.raises(InputError, match=re.escape(sentence)):
+        page.runs(b.parent)
+
+
+def test_two_records_of_one_experiment_and_size_in_a_folder_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("a", "b"):
+        written(tmp_path / f"{name}.json", run_of(times(*QUIET)))
+    assert main(["bench", "regress", str(tmp_path), str(tmp_path)]) == 2
+    assert "b.json are both of handshake-band quick: drop one" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,11 @@ from typing import Any
 Record = Mapping[str, Any]
 
 
+def is_right(record: Record) -> bool:
+    """Whether the result of a record was checked and is right: only then it has figures."""
+    return record.get("status") == "ok" and record.get("checked") is True
+
+
 def _at(*path: str) -> Callable[[Record], float | None]:
     """Return what reads a number at a path of a record, or None where it is not."""
 

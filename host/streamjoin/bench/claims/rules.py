@@ -27,7 +27,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from streamjoin.bench.claims.measures import MEASURES, Record
+from streamjoin.bench.claims.measures import MEASURES, Record, is_right
 
 NOISE = 0.1
 """Share of a published ratio by which runs differ on a shared machine."""
@@ -87,12 +87,12 @@ class Claim:
     why: str = ""
 
     def held(self, records: Sequence[Record]) -> dict[str, Any]:
-        """Hold the claim beside records.
+        """Hold the claim beside records; a wrong or unchecked result has no figure.
 
         Parameters
         ----------
         records : sequence of mapping
-            With ``workload``, ``family`` and ``settings``.
+            With ``workload``, ``family``, ``settings``, ``status`` and ``checked``.
 
         Returns
         -------
@@ -103,7 +103,7 @@ class Claim:
             its ``point``, that of the divisor, ``over``, its ``ratio``, whether it ``holds`` there,
             and the ``best`` of several.
         """
-        mine = [each for each in records if each["family"] == self.workload]
+        mine = [each for each in records if each["family"] == self.workload and is_right(each)]
         groups: dict[str, list[Record]] = {}
         for record in mine:
             if record["engine"] in self.engines and _fits(record, self.where):
