@@ -10,7 +10,6 @@ It may also name the published ``figures`` that it repeats. And an experiment sa
 default), ``comparisons`` or ``store``, the scan of a store.
 """
 
-import hashlib
 import itertools
 import json
 from collections.abc import Mapping
@@ -247,28 +246,3 @@ def suite_text(name: str, points: tuple[Point, ...]) -> str:
 def _toml(value: Any) -> str:
     """Write a number or a text; TOML takes them as JSON writes them, but for its surrogates."""
     return json.dumps(value, ensure_ascii=False)
-
-
-def definition(point: Point, workload: Mapping[str, Any], threads: int) -> str:
-    """Digest of all that a point's figures depend on but the machine: 16 hexadecimal digits.
-
-    Parameters
-    ----------
-    point : Point
-        The point.
-    workload : mapping
-        What ``workload.json`` says of its data.
-    threads : int
-        Threads where the point's table names none.
-    """
-    asked = {"threads": threads, **point.table}
-    text = json.dumps([asked, workload, sources()], sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-def sources() -> str:
-    """Digest of the engines' code, on which every figure depends."""
-    code = hashlib.sha256()
-    for path in sorted((Path(__file__).parents[1] / "engines").rglob("*.py")):
-        code.update(path.read_bytes())
-    return code.hexdigest()
