@@ -150,7 +150,7 @@ def test_the_cause_of_a_claim_is_said_only_where_it_does_not_hold() -> None:
         "over_where": {"simd": 0},
         "why": "memory is slower here",
     }
-    entrants = [("simd", ["handshake"], {"simd": simd}) for simd in (0, 1)]
+    entrants = [("simd", ["handshake"], {"simd": simd}, 1) for simd in (0, 1)]
     (claim,) = claims.read([asked], "x.toml", entrants)
     slow, quick = (run_of(of_simd(1.0, 0), of_simd(rate, 1))["records"] for rate in (1.0, 2.0))
     assert claim.held(slow)["why"] == "memory is slower here"

@@ -106,7 +106,9 @@ class Claim:
         mine = [each for each in records if each["family"] == self.workload and is_right(each)]
         groups: dict[str, list[Record]] = {}
         for record in mine:
-            if record["engine"] in self.engines and _fits(record, self.where):
+            if record["engine"] in self.engines and fits(
+                {"threads": record["threads"], **record["settings"]}, self.where
+            ):
                 groups.setdefault(record["workload"], []).append(record)
         points = [point for group in groups.values() if (point := self._point(group, mine))]
         ratios = [point["ratio"] for point in points]
@@ -203,8 +205,8 @@ def _alike(record: Record, other: Record, of: str) -> bool:
     return simulated[0] == simulated[1] and all(record.get(n) == other.get(n) for n in same)
 
 
-def _fits(record: Record, where: Mapping[str, Any]) -> bool:
-    settings = {"threads": record["threads"], **record["settings"]}
+def fits(settings: Mapping[str, Any], where: Mapping[str, Any]) -> bool:
+    """Whether settings have each of these values, or any of a list of them."""
     return all(
         settings.get(key) in value if isinstance(value, list) else settings.get(key) == value
         for key, value in where.items()
