@@ -280,6 +280,14 @@ def test_a_point_of_other_threads_is_another_point(little: Path) -> None:
     assert len(definitions()) == 2
 
 
+def test_a_string_for_a_number_is_refused_before_anything_is_made(
+    little: Path, data: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    little.write_text(LITTLE.replace("s_tuples = 300", 's_tuples = "300"'))
+    assert bench(little, data) == 2
+    assert "equi parameter s_tuples must be a number, not '300'" in capfd.readouterr().err
+
+
 def test_a_point_depends_on_the_code_of_every_package_but_what_only_shows_figures() -> None:
     names = [name for name, _ in identity.source_files()]
     assert len(names) == len(set(names)) > 300
@@ -423,6 +431,22 @@ def test_a_folder_of_something_else_is_left_alone(little: Path, data: Path) -> N
     (little.parent / "run").mkdir()
     (little.parent / "run" / "mine.txt").write_text("mine")
     assert bench(little, data) == 2
+
+
+@pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="no /proc here")
+@pytest.mark.parametrize(
+    "words",
+    [
+        *(f"{name} --out" for name in ("iawj-micro", "calls", "cpu-fpga", "claims")),
+        *(f"{name} --record" for name in ("iawj-micro", "all", "cpu-fpga")),
+    ],
+)
+def test_a_folder_that_cannot_be_written_is_refused_before_the_run(
+    words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["bench", *words.split(), "/proc/x"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("streamjoin: /proc/x cannot be written (")
 
 
 def test_the_list_names_every_experiment(capsys: pytest.CaptureFixture[str]) -> None:

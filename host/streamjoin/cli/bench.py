@@ -121,6 +121,8 @@ class BenchVerb:
             raise InputError(f"bench {args.name} takes no {args.records[0]}: only regress does")
         if args.record is not None and args.name in {"list", "claims", "calls", "live"}:
             raise InputError(f"bench {args.name} is no experiment: drop --record {args.record}")
+        for path in filter(None, (args.record, args.out)):
+            check_writable(path)
         if args.name == "list":
             return _list(args)
         if args.name == "claims":
@@ -168,8 +170,7 @@ def _run(args: argparse.Namespace, name: str, threads: int) -> int:
     words += ["--data", str(args.data)] if args.data != DATA else []
     words += ["--record", str(args.record)] if args.record else []
     command = shlex.join([*words, "--threads", str(threads), "--out", str(out)])
-    for folder in filter(None, (args.data, args.record)):
-        check_writable(folder)
+    check_writable(args.data)
     say(f"{experiment.title} ({experiment.source}), {len(experiment.points)} points")
     try:
         records = runner.run_experiment(
