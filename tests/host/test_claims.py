@@ -177,6 +177,9 @@ def test_each_measure_is_read_from_where_records_have_it() -> None:
         "cost_model": {"loop_us": 5.0},
     }
     record = {"semi_stream": semi}
+    waited = {"phases_ms": {"wait": None, "merge": 1.0, "probe": 3.0}}
+    assert claims.MEASURES["merge_share"].get(waited) == 0.25
+    assert claims.MEASURES["wait_share"].get(waited) is None
     shares = ("memory", "cache_share", "model_share")
     assert [claims.MEASURES[name].get(record) for name in shares] == [10, 0.4, 0.8]
     assert set(sentences.CLAIM_MEASURES) == set(claims.MEASURES)

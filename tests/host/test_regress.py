@@ -13,6 +13,7 @@ from tests.host.test_bench_records import run_of
 
 from streamjoin.cli import main
 from streamjoin.errors import InputError
+from streamjoin.report import stored
 from streamjoin.report.stored import page
 from streamjoin.report.stored.regress import FASTER, FEW, SAME, SLOWER, judge
 from streamjoin_common.screen import display_width
@@ -87,14 +88,19 @@ def test_a_replay_has_no_whole_call_and_a_record_without_rounds_decides_nothing(
 
 
 def test_cycles_have_no_noise(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    def run(cycles: int) -> dict[str, Any]:
+    def run(cycles: int, clock_hz: float = 83_333_333.3) -> dict[str, Any]:
         simulated = samples.fpga_record(family="simd", settings={"simd": 1}, cycles=cycles)
-        return run_of(simulated)
+        return run_of(simulated | {"clock_hz": clock_hz})
 
     a, b = (written(tmp_path / f"{n}.json", run(n)) for n in (1000, 1001))
     assert main(["bench", "regress", str(a), str(a)]) == 0
     assert main(["bench", "regress", str(a), str(b)]) == 1
     assert "1,001" in capsys.readouterr().out
+    stored.store(run(1000), tmp_path / "kept")  # with five digits
+    assert main(["bench", "regress", str(tmp_path / "kept"), str(a)]) == 0
+    c = written(tmp_path / "c.json", run(1000, 50e6))
+    assert main(["bench", "regress", str(a), str(c)]) == 2
+    assert "fpga-handshake on simd simd=1 had other clock_hz" in capsys.readouterr().err
 
 
 def test_on_a_machine_that_others_use_cpu_time_alone_is_judged(
@@ -185,12 +191,20 @@ def test_what_one_record_lacks_and_other_versions_are_said(
 ) -> None:
     before = run_of(times(*QUIET), times(*QUIET, engine="kang"))
     after = run_of(times(*QUIET), times(*QUIET, engine="llhj"))
+    del after["records"][0]["each_round"]["cpu_s"], after["records"][0]["cpu_s"]
+    after["records"][0]["cycles"] = 7
     before["environment"]["packages"] = {"numpy": "1"}
     after["environment"]["packages"] = {"numpy": "2"}
     a, b = written(tmp_path / "a.json", before), written(tmp_path / "b.json", after)
     assert main(["bench", "regress", str(a), str(b)]) == 0
     told = capsys.readouterr().err
-    for said in ("only before: kang", "only after: llhj", "numpy: 1 before, 2 after"):
+    for said in (
+        *("only before: kang", "only after: llhj", "numpy: 1 before, 2 after"),
+        *(
+            "only before: CPU of handshake on simd simd=1",
+            "only after: cycles of handshake on simd",
+        ),
+    ):
         assert said in told
 
 
@@ -229,6 +243,14 @@ INCOMPLETE: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
     "family": (
         lambda run: (run["records"][0].pop("family"), run["workloads"][0].pop("family")),
         "records[0].family must be a string, not null",
+    ),
+    "bytes": (
+        lambda run: run["records"][0].update(semi_stream={"memory_bytes": {"h_s": None}}),
+        "semi_stream.memory_bytes.h_s must be a finite number from 0, not null",
+    ),
+    "misses": (
+        lambda run: run["records"][0].update(counters={"l1d_read_misses": "x"}),
+        "records[0].counters.l1d_read_misses must be a finite number",
     ),
     "size": (lambda run: run["experiment"].pop("size"), "experiment.size must be one of quick"),
     "twice": (lambda run: run["records"].append(run["records"][0]), "records[1].engine must be an"),

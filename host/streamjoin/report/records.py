@@ -177,7 +177,7 @@ def _check_record(fields: _Fields, workloads: set[str]) -> None:
         latency.numbers(*PERCENTILES)
     phases = fields.inner("phases_ms")
     if phases:
-        phases.numbers(*PHASES)
+        phases.numbers(*{**dict.fromkeys(PHASES), **phases.values})
     counters = fields.inner("counters")
     if counters:
         counters.numbers("l1d_read_misses")
@@ -198,7 +198,7 @@ def _check_semi_stream(fields: _Fields) -> None:
     for name in ("memory_bytes", "loop_us"):
         inner = fields.inner(name)
         if inner:
-            inner.numbers(*inner.values)
+            inner.numbers(*inner.values, required=True)
     model = fields.inner("cost_model")
     if model:
         model.numbers("loop_us", required=True)

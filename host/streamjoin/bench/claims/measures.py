@@ -42,8 +42,8 @@ def _cpu_share(record: Record) -> float | None:
 def _phase_share(name: str) -> Callable[[Record], float | None]:
     def get(record: Record) -> float | None:
         phases = record.get("phases_ms") or {}
-        whole = sum(phases.values())
-        return phases[name] / whole if whole and name in phases else None
+        whole = sum(ms for ms in phases.values() if ms is not None)
+        return phases[name] / whole if whole and phases.get(name) is not None else None
 
     return get
 

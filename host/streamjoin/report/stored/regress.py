@@ -15,7 +15,7 @@ from typing import Any
 
 from streamjoin.bench.claims import NOISE
 from streamjoin.errors import InputError
-from streamjoin.report.stored.distil import check_right
+from streamjoin.report.stored.distil import check_right, rounded
 from streamjoin.report.stored.page import is_shared
 
 ERRORS = 4.0
@@ -155,6 +155,7 @@ def compare(
             compared.notes.append(f"only before: {record['engine']} on {record['workload']}")
         else:
             compared.changes += _changes(record, other, wall=not busy)
+            compared.notes += _alone(record, other)
     compared.notes += [f"only after: {engine} on {workload}" for workload, engine in later]
     return compared
 
@@ -189,7 +190,7 @@ def _check(before: Mapping[str, Any], after: Mapping[str, Any], names: tuple[str
         same = found.get((record["workload"], record["engine"]))
         for key in ("threads", *_RESULT) if same else ():
             assert same is not None
-            if record.get(key) != same.get(key):
+            if rounded(record.get(key)) != rounded(same.get(key)):
                 what = f"{record['engine']} on {record['workload']} had other {key}"
                 refuse(what, record.get(key), same.get(key))
     if not {workload["name"] for workload in before["workloads"]} & set(later):
@@ -223,6 +224,20 @@ def _changes(before: Mapping[str, Any], after: Mapping[str, Any], *, wall: bool)
         middles = [statistics.median(each) for each in rounds]
         changes.append(Change(*where, figure, middles[0], middles[1], judge(*rounds)))
     return changes
+
+
+def _alone(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+    """Name the figures that one of two records has and the other has not."""
+    notes = []
+    for figure, key in {**TIMES, "cycles": "cycles"}.items():
+        has = [
+            record.get(key) is not None if key == "cycles" else bool(_rounds(record, key))
+            for record in (before, after)
+        ]
+        if has[0] != has[1]:
+            side = "before" if has[0] else "after"
+            notes.append(f"only {side}: {figure} of {before['engine']} on {before['workload']}")
+    return notes
 
 
 def _rounds(record: Mapping[str, Any], key: str) -> list[float]:
