@@ -252,7 +252,6 @@ def test_a_claim_has_no_ratio_of_a_result_that_is_wrong_or_unchecked(
         ({"published": math.nan}, "published must be a ratio above 0, not nan"),
         ({"published": math.inf}, "published must be a ratio above 0, not inf"),
         ({"published": 10**400}, "published must be a ratio above 0, not 1000"),
-        ({"published": 10**9999}, "published must be a ratio above 0, not one of thousands"),
         ({"where": {"load": 5}}, "no point of 'pairs' has load = 5"),
         ({"where": {"load": [1, 5]}}, "no point of 'pairs' has load = 5"),
         ({"where": {"load": []}}, "load must have a value in where, not []"),

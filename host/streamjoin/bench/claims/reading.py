@@ -52,7 +52,7 @@ def _one(table: Mapping[str, Any], where: str, points: Entrants) -> Claim:
     published = table.get("published")
     is_number = isinstance(published, int | float) and not isinstance(published, bool)
     if published is None or not is_number or not 0 < published <= sys.float_info.max:
-        raise InputError(f"{where}: published must be a ratio above 0, not {_short(published)}")
+        raise InputError(f"{where}: published must be a ratio above 0, not {published!r:.40}")
     of, by = table.get("of", "throughput"), table.get("by", "median")
     said = ("says", table.get("says", SAYS[0]), SAYS)
     for key, value, choices in (("of", of, tuple(MEASURES)), ("by", by, tuple(RULES)), said):
@@ -94,15 +94,6 @@ def _engines(value: Any, what: str) -> tuple[str, ...]:
     if not names:
         raise InputError(f"{what} must be {must}, not {value!r}")
     return names
-
-
-def _short(value: Any) -> str:
-    """Write a value in at most 40 characters; Python refuses to write thousands of digits."""
-    try:
-        text = repr(value)
-    except ValueError:
-        return "one of thousands of digits"
-    return text if len(text) <= 40 else f"{text[:37]}..."
 
 
 def text_of(value: Any, what: str) -> str:
