@@ -16,6 +16,8 @@ from streamjoin_common.errors import StreamJoinError
 MAX_DOCUMENT_BYTES = 1 << 28
 """Maximum size of a file in bytes; the largest records are a thousandth of it."""
 
+INTEGER_BITS = 64
+"""Maximum size of an integer in TOML."""
 MAX_DEPTH_LEVELS = 64
 """Maximum levels of nested objects and arrays: what is read is walked by recursive functions."""
 
@@ -102,7 +104,7 @@ def parse_toml(document: str, source: str) -> dict[str, Any]:
     Raises
     ------
     DocumentError
-        If it is no TOML, or is nested too deeply.
+        If it is no TOML, holds an integer of more than 64 bits, or is nested too deeply.
     """
     try:
         import tomllib
@@ -115,6 +117,7 @@ def parse_toml(document: str, source: str) -> dict[str, Any]:
     except ValueError as error:
         raise DocumentError(source, f"is not TOML: {error}") from None
     _check_depth(value, source)
+    _check_integers(value, source)
     return value
 
 
@@ -164,6 +167,15 @@ def _check_depth(value: Any, source: str) -> None:
         if not level:
             return
     raise _too_deep(source)
+
+
+def _check_integers(value: Any, source: str) -> None:
+    """Refuse integers of more than 64 bits, which TOML does not have; of few levels, as checked."""
+    if isinstance(value, dict | list):
+        for inner in value.values() if isinstance(value, dict) else value:
+            _check_integers(inner, source)
+    elif isinstance(value, int) and value.bit_length() > INTEGER_BITS:
+        raise DocumentError(source, f"holds an integer of more than {INTEGER_BITS} bits")
 
 
 def _too_deep(source: str) -> DocumentError:

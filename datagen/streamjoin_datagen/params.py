@@ -79,6 +79,24 @@ def make_spec(kind: str, seed: object, params: Mapping[str, Any]) -> WorkloadSpe
     return cls(seed=seed, **values)  # type: ignore[arg-type]  # checked by the class
 
 
+def require_types(kind: str, params: Mapping[str, Any]) -> None:
+    """Refuse a string for a number: a file has types, as the command line has not.
+
+    Raises
+    ------
+    SpecError
+        Naming the parameter.
+    """
+    numbers = {
+        field.name
+        for field in dataclasses.fields(SPECS[kind])
+        if isinstance(field.default, int | float)
+    }
+    for name, value in params.items():
+        is_text = name in numbers and isinstance(value, str)
+        require(not is_text, f"{kind} parameter {name}", "a number", value)
+
+
 def _typed(string: str, default: object) -> object:
     """Read a string as the type of the default; one that is none is returned for the checks."""
     try:

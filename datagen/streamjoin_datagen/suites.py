@@ -17,7 +17,7 @@ from streamjoin_common.installed import shipped
 from streamjoin_common.suggestions import did_you_mean
 from streamjoin_datagen.errors import SpecError, require
 from streamjoin_datagen.imports.flight_dimensions import DIMENSIONS
-from streamjoin_datagen.params import SPECS, make_spec
+from streamjoin_datagen.params import SPECS, make_spec, require_types
 from streamjoin_datagen.spec import WorkloadSpec
 
 _OURS = ("kind", "seed", "name", "params")
@@ -107,6 +107,7 @@ def _entry(table: object) -> Entry:
         if dimension is not None:
             require(dimension in DIMENSIONS, "master", f"one of {', '.join(DIMENSIONS)}", dimension)
     else:
+        require_types(str(kind), params)
         spec = make_spec(str(kind), table.get("seed"), params)
     usual = spec.name if spec else "-".join(filter(None, ("flights", dimension)))
     name = table.get("name", usual)

@@ -193,6 +193,13 @@ def test_any_toml_document_is_read_or_refused_in_a_sentence(
     assert any("nested too deeply" in sentence for sentence in refused)
 
 
+def test_toml_holds_integers_of_at_most_64_bits() -> None:
+    assert parse_toml(f"a = [{{ b = {2**64 - 1} }}]", "x") == {"a": [{"b": 2**64 - 1}]}
+    for digits in (str(2**64), f"-{2**64}", "0x" + 5000 * "f"):
+        with pytest.raises(DocumentError, match="x: holds an integer of more than 64 bits"):
+            parse_toml(f"a = [{{ b = {digits} }}]", "x")
+
+
 @pytest.mark.parametrize("parse", [parse_json, parse_toml])
 def test_nesting_is_read_up_to_its_limit(parse: Callable[[str, str], Any]) -> None:
     begin = "" if parse is parse_json else "a = "

@@ -330,6 +330,13 @@ def test_what_cannot_be_written_is_refused_before_the_work(tmp_path: Path) -> No
         storage.check_writable(below)
 
 
+@pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="no /proc here")
+def test_a_folder_that_takes_no_file_is_refused_even_to_root() -> None:
+    for target in (Path("/proc/x"), Path("/proc/x/y.json")):
+        with pytest.raises(StorageError, match=rf"^{target} cannot be written \(.*\): name a path"):
+            storage.check_writable(target)
+
+
 @pytest.mark.parametrize("flag", [0, os.ST_RDONLY])
 def test_a_closed_or_read_only_folder_is_refused_by_its_reason(
     flag: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

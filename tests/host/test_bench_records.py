@@ -104,6 +104,16 @@ def test_only_runs_of_experiments_whose_results_are_right_are_stored(tmp_path: P
     wrong = run_of(of_simd(1.0, 0), of_simd(1.0, 1, status="wrong", error="one pair is missing"))
     with pytest.raises(InputError, match="handshake on simd simd=1 is wrong"):
         stored.store(wrong, tmp_path)
+    unchecked = run_of(of_simd(1.0, 0, checked=False))
+    with pytest.raises(InputError, match="handshake on simd simd=0 is unchecked"):
+        stored.store(unchecked, tmp_path)
+    (tmp_path / "records").mkdir()
+    for number, run in enumerate((wrong, unchecked)):
+        (tmp_path / "records" / "x.json").write_text(json.dumps(run))
+        with pytest.raises(InputError, match=f"x.json: no verdict .* simd={1 - number} is"):
+            page.runs(tmp_path / "records")
+    (tmp_path / "records" / "x.json").unlink()
+    (tmp_path / "records").rmdir()
     other = {name: value for name, value in run_of(of_simd(1.0, 0)).items() if name != "experiment"}
     with pytest.raises(InputError, match="of no experiment"):
         stored.store(other, tmp_path)
@@ -140,7 +150,7 @@ def test_the_cause_of_a_claim_is_said_only_where_it_does_not_hold() -> None:
         "over_where": {"simd": 0},
         "why": "memory is slower here",
     }
-    entrants = [("simd", ["handshake"], {"simd": simd}) for simd in (0, 1)]
+    entrants = [("simd", ["handshake"], {"simd": simd}, 1) for simd in (0, 1)]
     (claim,) = claims.read([asked], "x.toml", entrants)
     slow, quick = (run_of(of_simd(1.0, 0), of_simd(rate, 1))["records"] for rate in (1.0, 2.0))
     assert claim.held(slow)["why"] == "memory is slower here"

@@ -1,5 +1,6 @@
 """Claims of the papers: ratios at points, refused where there is none."""
 
+import math
 import re
 import statistics
 from typing import Any
@@ -16,6 +17,8 @@ def record_of(engine: str, rate: float, p95: float, **settings: Any) -> dict[str
         "workload": " ".join(f"{name}={value}" for name, value in settings.items()),
         "family": "pairs",
         "engine": engine,
+        "status": "ok",
+        "checked": True,
         "threads": settings.get("threads", 1),
         "settings": settings,
         "throughput_tuples_per_s": {"median": rate},
@@ -24,7 +27,11 @@ def record_of(engine: str, rate: float, p95: float, **settings: Any) -> dict[str
     }
 
 
-ENTRANTS = [("pairs", ("npj", "prj"), {"load": 1})]
+ENTRANTS = [
+    ("pairs", ("npj", "prj"), {"load": load, **threads}, None)
+    for load in (1, 3)
+    for threads in ({}, {"threads": 1}, {"threads": 2})
+]
 CLAIM = {"text": "twice", "published": 2.0, "workload": "pairs", "engine": "npj", "over": "prj"}
 
 
@@ -34,7 +41,7 @@ CLAIM = {"text": "twice", "published": 2.0, "workload": "pairs", "engine": "npj"
         ({}, [2.0, 3.0, 4.0]),
         ({"where": {"threads": 2}}, [4.0]),
         ({"where": {"load": 1}}, [2.0, 4.0]),
-        ({"where": {"load": 5}}, []),
+        ({"where": {"load": 3, "threads": 2}}, []),
         ({"of": "service_rate"}, [2.0, 3.0, 4.0]),
         ({"of": "latency"}, [0.5, 0.5, 0.1]),
         ({"over": "npj", "where": {"threads": 2}, "over_where": {"threads": 1}}, [6.0]),
@@ -132,7 +139,7 @@ def test_of_several_engines_the_best_at_each_point_counts_and_a_share_is_not_div
     rates = {"npj": 20, "prj": 30, "duckdb": 10, "polars": 5}
     records = [record_of(name, rate, 100 / rate, load=1) for name, rate in rates.items()]
     records.append(record_of("npj", 90, 1, load=2))
-    entrants = [("pairs", tuple(rates), {"load": 1})]
+    entrants = [("pairs", tuple(rates), {"load": load}, 1) for load in (1, 3)]
     asked = {"engine": ["npj", "prj"], "over": ["duckdb", "polars"], "where": {"load": [1, 3]}}
     for of, ratio in (("throughput", 3.0), ("latency", 3.0)):
         (claim,) = claims.read([CLAIM | asked | {"of": of}], "x.toml", entrants)
@@ -184,6 +191,9 @@ def test_each_measure_is_read_from_where_records_have_it() -> None:
         "cost_model": {"loop_us": 5.0},
     }
     record = {"semi_stream": semi}
+    waited = {"phases_ms": {"wait": None, "merge": 1.0, "probe": 3.0}}
+    assert claims.MEASURES["merge_share"].get(waited) == 0.25
+    assert claims.MEASURES["wait_share"].get(waited) is None
     shares = ("memory", "cache_share", "model_share")
     assert [claims.MEASURES[name].get(record) for name in shares] == [10, 0.4, 0.8]
     assert set(sentences.CLAIM_MEASURES) == set(claims.MEASURES)
@@ -223,6 +233,17 @@ def test_a_claim_of_what_was_not_measured_has_no_ratio() -> None:
     assert sentences.claim_said(held) == "no point was measured. Why: no counters"
 
 
+@pytest.mark.parametrize("changed", [{"status": "wrong"}, {"status": "failed"}, {"checked": False}])
+def test_a_claim_has_no_ratio_of_a_result_that_is_wrong_or_unchecked(
+    changed: dict[str, Any],
+) -> None:
+    (claim,) = claims.read([CLAIM], "x.toml", ENTRANTS)
+    above, below = record_of("npj", 2, 1), record_of("prj", 1, 1)
+    assert claim.held([above, below])["verdict"] == "holds"
+    assert claim.held([{**above, **changed}, below])["verdict"] == "not measured"
+    assert claim.held([above, {**below, **changed}])["verdict"] == "not measured"
+
+
 @pytest.mark.parametrize(
     ("wrong", "sentence"),
     [
@@ -239,6 +260,17 @@ def test_a_claim_of_what_was_not_measured_has_no_ratio() -> None:
         ({"workload": "else"}, "no point of 'else' runs 'npj'"),
         ({"over": "pmj"}, "no point of 'pairs' runs 'pmj'"),
         ({"ratio": 2}, "has no key 'ratio'; it takes text"),
+        ({"engine": []}, "engine must be the name of an engine, or several, not []"),
+        ({"over": []}, "over must be the name of an engine, or several, not []"),
+        ({"text": ""}, "text must not be empty"),
+        ({"published": math.nan}, "published must be a ratio above 0, not nan"),
+        ({"published": math.inf}, "published must be a ratio above 0, not inf"),
+        ({"published": 10**400}, "published must be a ratio above 0, not 1000"),
+        ({"where": {"load": 5}}, "no point of 'pairs' has load = 5"),
+        ({"where": {"load": [1, 5]}}, "no point of 'pairs' has load = 5"),
+        ({"where": {"load": []}}, "load must have a value in where, not []"),
+        ({"over_where": {"load": 5}}, "no point of 'pairs' with any settings has one beside it "),
+        ({"over_where": {"load": [1]}}, "no point of 'pairs' with any settings has one beside it "),
         ({"by": "mean"}, "by must be one of median, max, min, not 'mean'"),
         ({"where": {"lod": 1}}, "'pairs' has no setting 'lod'; it has load, threads"),
         ({"over_where": {"lod": 1}}, "'pairs' has no setting 'lod'; it has load, threads"),
@@ -247,3 +279,19 @@ def test_a_claim_of_what_was_not_measured_has_no_ratio() -> None:
 def test_a_claim_that_is_none_is_refused(wrong: dict[str, Any], sentence: str) -> None:
     with pytest.raises(InputError, match="^x.toml: claim 1: " + re.escape(sentence)):
         claims.read([CLAIM | wrong], "x.toml", ENTRANTS)
+
+
+def test_a_claim_speaks_of_threads_that_its_points_have() -> None:
+    def of(threads: int | None, **asked: Any) -> None:
+        claims.read([CLAIM | asked], "x.toml", [("pairs", ("npj", "prj"), {"load": 1}, threads)])
+
+    of(2, where={"threads": 2})
+    of(None, where={"threads": 2})  # as --threads says
+    with pytest.raises(InputError, match="no point of 'pairs' has threads = 2"):
+        of(1, where={"threads": 2})
+    with pytest.raises(InputError, match="has one beside it with threads = 1 that runs prj"):
+        of(2, over_where={"threads": 1})  # threads are not swept
+    pair = [("pairs", ("npj",), {"load": 1}, 1), ("pairs", ("prj",), {"load": 3}, 1)]
+    with pytest.raises(InputError, match="'pairs' with load = 3 runs npj"):
+        claims.read([CLAIM | {"where": {"load": 3}}], "x.toml", pair)
+    claims.read([CLAIM | {"over_where": {"load": 3}}], "x.toml", pair)

@@ -116,6 +116,32 @@ def test_a_wrong_engine_is_shown_as_wrong_and_exits_1(
     assert "throughput_tuples_per_s" not in bad
 
 
+class WrongLater(LosesOne):
+    """Right in the first rounds, wrong in a later one."""
+
+    calls = 0
+
+    def run(self, *args: Any) -> None:
+        """Lose nothing before the third run."""
+        WrongLater.calls += 1
+        (LosesOne if WrongLater.calls > 2 else Kang).run(self, *args)
+
+
+def test_an_engine_that_turns_wrong_keeps_no_figure_of_earlier_rounds(
+    workload: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(
+        catalog,
+        "get",
+        lambda name, right=catalog.get: WrongLater() if name == "kang" else right(name),
+    )
+    flags = ["--engines", "npj,kang", "--out", str(tmp_path / "run"), "--rounds", "3"]
+    assert main(["compare", str(workload), *flags]) == 1
+    _, bad = records_of(tmp_path / "run")["records"]
+    assert (bad["status"], bad["checked"], bad["rounds"]) == ("wrong", False, 0)
+    assert "wall_s" not in bad
+
+
 def test_an_engine_that_cannot_is_refused_before_anything_runs(
     workload: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -10,7 +10,7 @@ import pytest
 from tests.host.cases import SMALL_KNOBS
 
 import streamjoin as sj
-from streamjoin.bench import experiments
+from streamjoin.bench import identity
 from streamjoin.bench.cpu_fpga import costs, measure
 from streamjoin.bench.cpu_fpga.boards import BOARDS, KV260, PYNQ_Z2, synthesis
 from streamjoin.bench.cpu_fpga.contestants import CONTESTANTS, Contestant, area_of
@@ -309,7 +309,7 @@ def test_the_verb_goes_on_where_it_was_interrupted(
     assert len(points) == 8
     rates = {each["who"]: each["rate_tuples_per_s"] for each in points if each["is_fpga"]}
     assert rates == {TINY.name: 8e6, "fast": 16e6}  # the same design at twice the clock
-    monkeypatch.setattr(experiments, "sources", lambda: "other")
+    monkeypatch.setattr(identity, "sources", lambda: "other")
     measured.clear()
     measured += ["one", "two", "three"]
     assert main([*words, "--record", str(tmp_path / "kept")]) == 0

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.host import report_samples as samples
+from tests.host.test_bench_records import run_of
 
 from streamjoin.bench import experiments, figures
 from streamjoin.cli import bench, main
@@ -102,9 +103,28 @@ def test_claims_are_judged_by_stored_records_without_a_run(
     ]
     run = tmp_path / "runs/bench/handshake-band-quick"
     run.mkdir(parents=True)
-    (run / "records.json").write_text(json.dumps(samples.run(records=records)))
+    whole = run_of(*records)
+    about, right = whole["experiment"], whole["records"]
+    (run / "records.json").write_text(json.dumps(whole))
     assert main(["bench", "claims", "--out", "claims.md"]) == 0
     told = capsys.readouterr()
     assert "4 claims: 1 holds in part, 3 not measured" in told.err
     assert re.search(r"handshake 15 +4 x +3\.00 x +holds in part +handshake-band", told.out)
     assert "| handshake 15 | handshake join, section 5.3" in (tmp_path / "claims.md").read_text()
+    for changed in ({"status": "wrong", "error": "one pair"}, {"checked": False}):
+        whole["records"] = [right[0], right[1] | changed]
+        (run / "records.json").write_text(json.dumps(whole))
+        assert main(["bench", "claims"]) == 1
+        told = capsys.readouterr().err
+        assert "4 claims: 4 not measured" in told
+        assert re.search("handshake on .* is (wrong|unchecked): its figures count", told)
+    whole["records"] = right
+    for other, sentence in (
+        ({"size": "full"}, "is of handshake-band at size full, not of handshake-band at size q"),
+        ({"name": "x"}, "is of x at size quick, not of handshake-band at size quick"),
+        (None, "is the record of no experiment"),
+    ):
+        whole["experiment"] = {**about, **other} if other else None
+        (run / "records.json").write_text(json.dumps(whole))
+        assert main(["bench", "claims"]) == 2
+        assert sentence in capsys.readouterr().err

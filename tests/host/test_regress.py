@@ -2,6 +2,7 @@
 
 import copy
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,9 @@ from tests.host import report_samples as samples
 from tests.host.test_bench_records import run_of
 
 from streamjoin.cli import main
+from streamjoin.errors import InputError
+from streamjoin.report import stored
+from streamjoin.report.stored import page
 from streamjoin.report.stored.regress import FASTER, FEW, SAME, SLOWER, judge
 from streamjoin_common.screen import display_width
 
@@ -84,14 +88,19 @@ def test_a_replay_has_no_whole_call_and_a_record_without_rounds_decides_nothing(
 
 
 def test_cycles_have_no_noise(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    def run(cycles: int) -> dict[str, Any]:
+    def run(cycles: int, clock_hz: float = 83_333_333.3) -> dict[str, Any]:
         simulated = samples.fpga_record(family="simd", settings={"simd": 1}, cycles=cycles)
-        return run_of(simulated)
+        return run_of(simulated | {"clock_hz": clock_hz})
 
     a, b = (written(tmp_path / f"{n}.json", run(n)) for n in (1000, 1001))
     assert main(["bench", "regress", str(a), str(a)]) == 0
     assert main(["bench", "regress", str(a), str(b)]) == 1
     assert "1,001" in capsys.readouterr().out
+    stored.store(run(1000), tmp_path / "kept")  # with five digits
+    assert main(["bench", "regress", str(tmp_path / "kept"), str(a)]) == 0
+    c = written(tmp_path / "c.json", run(1000, 50e6))
+    assert main(["bench", "regress", str(a), str(c)]) == 2
+    assert "fpga-handshake on simd simd=1 had other clock_hz" in capsys.readouterr().err
 
 
 def test_on_a_machine_that_others_use_cpu_time_alone_is_judged(
@@ -119,6 +128,12 @@ OTHERS: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
     "experiment": (lambda run: run["experiment"].update(name="x"), "different experiments"),
     "results": (lambda run: run["workloads"][0].update(digest="0"), "digest of simd simd=1"),
     "pairs": (lambda run: run["workloads"][0].update(pairs=9), "pairs of simd simd=1 is another"),
+    "wrong": (lambda run: run["records"][0].update(status="wrong", error="x"), "simd=1 is wrong"),
+    "failed": (lambda run: run["records"][0].update(status="failed", error="x"), "is failed"),
+    "unchecked": (lambda run: run["records"][0].update(checked=False), "simd=1 is unchecked"),
+    "settings": (lambda run: run["workloads"][0].update(settings={"simd": 2}), "settings of simd"),
+    "own settings": (lambda run: run["records"][0].update(settings={"simd": 2}), "other settings"),
+    "window": (lambda run: run["workloads"][0].update(window="count:9", seed=8), "seed of simd"),
     "threads": (lambda run: run["records"][0].update(threads=1), "other threads, 2 and 1"),
     "points": (
         lambda run: (
@@ -176,13 +191,98 @@ def test_what_one_record_lacks_and_other_versions_are_said(
 ) -> None:
     before = run_of(times(*QUIET), times(*QUIET, engine="kang"))
     after = run_of(times(*QUIET), times(*QUIET, engine="llhj"))
+    del after["records"][0]["each_round"]["cpu_s"], after["records"][0]["cpu_s"]
+    after["records"][0]["cycles"] = 7
     before["environment"]["packages"] = {"numpy": "1"}
     after["environment"]["packages"] = {"numpy": "2"}
     a, b = written(tmp_path / "a.json", before), written(tmp_path / "b.json", after)
     assert main(["bench", "regress", str(a), str(b)]) == 0
     told = capsys.readouterr().err
-    for said in ("only before: kang", "only after: llhj", "numpy: 1 before, 2 after"):
+    for said in (
+        *("only before: kang", "only after: llhj", "numpy: 1 before, 2 after"),
+        *(
+            "only before: CPU of handshake on simd simd=1",
+            "only after: cycles of handshake on simd",
+        ),
+    ):
         assert said in told
+
+
+def test_a_machine_that_neither_record_names_is_not_the_same(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = run_of(times(*QUIET))
+    del run["environment"]["cpu"]
+    path = str(written(tmp_path / "a.json", run))
+    assert main(["bench", "regress", path, path]) == 2
+    assert "different machines, unknown cpu and unknown cpu" in capsys.readouterr().err
+
+
+def test_a_figure_that_was_nothing_before_is_slower(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    a = written(tmp_path / "a.json", run_of(times(0.0, 0.0, 0.0)))
+    b = written(tmp_path / "b.json", run_of(times(5.0, 5.0, 5.0)))
+    assert main(["bench", "regress", str(a), str(a)]) == 0
+    assert main(["bench", "regress", str(a), str(b)]) == 1
+    assert "3 figures: 3 slower" in capsys.readouterr().err
+    assert main(["bench", "regress", str(a), str(b), "--json"]) == 1
+    (plain,) = json.loads(capsys.readouterr().out)
+    assert {change["ratio"] for change in plain["changes"]} == {None}
+    assert main(["bench", "regress", str(b), str(a)]) == 0
+
+
+INCOMPLETE: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
+    "threads": (lambda run: run["records"][0].pop("threads"), "records[0].threads must be"),
+    "no threads": (lambda run: run["records"][0].update(threads=0), "an integer from 1, not 0"),
+    "settings": (
+        lambda run: (run["records"][0].pop("settings"), run["workloads"][0].pop("settings")),
+        "records[0].settings must be an object, not null",
+    ),
+    "text": (lambda run: run["records"][0].update(settings="x"), "settings must be an object, not"),
+    "family": (
+        lambda run: (run["records"][0].pop("family"), run["workloads"][0].pop("family")),
+        "records[0].family must be a string, not null",
+    ),
+    "bytes": (
+        lambda run: run["records"][0].update(semi_stream={"memory_bytes": {"h_s": None}}),
+        "semi_stream.memory_bytes.h_s must be a finite number from 0, not null",
+    ),
+    "misses": (
+        lambda run: run["records"][0].update(counters={"l1d_read_misses": "x"}),
+        "records[0].counters.l1d_read_misses must be a finite number",
+    ),
+    "size": (lambda run: run["experiment"].pop("size"), "experiment.size must be one of quick"),
+    "twice": (lambda run: run["records"].append(run["records"][0]), "records[1].engine must be an"),
+}
+
+
+@pytest.mark.parametrize(("change", "sentence"), INCOMPLETE.values(), ids=INCOMPLETE)
+def test_a_record_that_lacks_what_is_compared_is_refused_with_file_and_field(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    change: Callable[[dict[str, Any]], object],
+    sentence: str,
+) -> None:
+    run = run_of(times(*QUIET))
+    a = written(tmp_path / "a.json", run)
+    change(run)
+    b = written(tmp_path / "b.json", run)
+    assert main(["bench", "regress", str(a), str(b)]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert str(b) in line
+    assert sentence in line
+    with pytest.raises(InputError, match=re.escape(sentence)):
+        page.runs(b.parent)
+
+
+def test_two_records_of_one_experiment_and_size_in_a_folder_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("a", "b"):
+        written(tmp_path / f"{name}.json", run_of(times(*QUIET)))
+    assert main(["bench", "regress", str(tmp_path), str(tmp_path)]) == 2
+    assert "b.json are both of handshake-band quick: drop one" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import functools
 import os
 import re
 import stat
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -43,7 +44,7 @@ def check_writable(target: Path) -> None:
     Raises
     ------
     StorageError
-        If the lowest folder above it that is there is none, or must not be written.
+        If the lowest folder above it that is there is none, or takes no file.
     """
     path = target.absolute()
     folder = next(each for each in (path, *path.parents) if os.path.lexists(each))
@@ -54,6 +55,11 @@ def check_writable(target: Path) -> None:
     if not os.access(folder, os.W_OK | os.X_OK):
         read_only = os.statvfs(folder).f_flag & os.ST_RDONLY
         raise refused(target, errno.EROFS if read_only else errno.EACCES)
+    try:  # root may write anywhere, but a file system as /proc takes nothing
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise StorageError(target, error, "name a path in a folder that can be written") from None
 
 
 def write_text(target: Path, text: str, *, parents: bool = False) -> None:

@@ -252,11 +252,10 @@ def _one_round(
         with show(f"{workload}: {entrant.name}, round {number}") as on_progress:
             outcome, total = _run(entrant, expected, on_progress)
         entrant.join.verify(outcome, expected)
-    except MismatchError as error:
-        entrant.status, entrant.error = "wrong", str(error)
-        return
     except StreamJoinError as error:
-        entrant.status, entrant.error = "failed", str(error)
+        entrant.status = "wrong" if isinstance(error, MismatchError) else "failed"
+        entrant.error = str(error)
+        entrant.rounds.clear()  # no figure is of an engine that was wrong in any round
         return
     if exact or number > 0:  # round 0 warms caches and is not counted
         # Computed now: the pairs are freed.

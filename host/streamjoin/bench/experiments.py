@@ -10,9 +10,9 @@ It may also name the published ``figures`` that it repeats. And an experiment sa
 default), ``comparisons`` or ``store``, the scan of a store.
 """
 
-import hashlib
 import itertools
 import json
+import math
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass
@@ -28,6 +28,8 @@ from streamjoin_common.suggestions import did_you_mean
 
 SIZES = ("quick", "full")
 KEYS = ("name", "title", "source", "limit", "against", "baseline", "workload", "claim")
+MAX_LABEL_BYTES = 200
+"""Maximum length of a point's name, which is a part of the name of its file."""
 LIMITS = ("memory", "comparisons", "store")
 
 
@@ -119,8 +121,7 @@ def read(name: str, size: str) -> Experiment:
         if key not in KEYS:
             raise InputError(f"{path}: has no key {key!r}; it takes {', '.join(KEYS)}")
     for key in ("title", "source", "limit"):
-        if not isinstance(plain.get(key), str):
-            raise InputError(f"{path}: {key} must be a string, not {plain.get(key)!r}")
+        claims.text_of(plain.get(key), f"{path}: {key}")
     against = plain.get("against", LIMITS[0])
     if against not in LIMITS:
         raise InputError(f"{path}: against must be one of {', '.join(LIMITS)}, not {against!r}")
@@ -135,8 +136,11 @@ def read(name: str, size: str) -> Experiment:
     if twice is not None:
         raise InputError(f"{path}: two points are called {twice!r}; give workloads other names")
     baseline = plain.get("baseline", "duckdb")
-    entrants = [(point.family, _engines(point.table), point.settings) for point in points]
-    entered = {name for _, engines, _ in entrants for name in engines}
+    entrants = [
+        (point.family, _engines(point.table), point.settings, point.table.get("threads"))
+        for point in points
+    ]
+    entered = {name for _, engines, *_ in entrants for name in engines}
     if not isinstance(baseline, str) or baseline not in entered:
         raise InputError(f"{path}: baseline must be an engine of a workload, not {baseline!r}")
     return Experiment(
@@ -194,10 +198,8 @@ def _points(table: Any, where: str) -> list[Point]:
     if not isinstance(table, dict):
         raise InputError(f"{where}: must be a table at each size, not {table!r:.40}")
     sweep = table.pop("sweep", {})
-    family = table.pop("name", None)
+    family = claims.text_of(table.pop("name", None), f"{where}: name")
     cited = claims.names_of(table.pop("figures", []), f"{where}: figures", "a list as ['ssbj 5a']")
-    if not isinstance(family, str):
-        raise InputError(f"{where}: name must be a string, not {family!r}")
     if not isinstance(sweep, dict) or not all(
         isinstance(values, list) and values for values in sweep.values()
     ):
@@ -210,10 +212,27 @@ def _points(table: Any, where: str) -> list[Point]:
             together = value if isinstance(value, dict) and value else {setting: value}
             for path, one in together.items():
                 _put(completed, path.split("."), one, f"{where}: sweep {path}")
-            settings[setting] = next(iter(together.values()))
+            settings[setting] = _called(next(iter(together.values())), f"{where}: sweep {setting}")
         short = [f"{setting.rpartition('.')[2]}={value}" for setting, value in settings.items()]
-        points.append(Point(" ".join([family, *short]), family, settings, completed, cited))
+        label = " ".join([family, *short])
+        if len(label.encode()) > MAX_LABEL_BYTES:
+            raise InputError(
+                f"{where}: the point {label[:40]!r}... has a name of more than {MAX_LABEL_BYTES} "
+                "bytes; shorten the workload's name, or name what is swept together"
+            )
+        points.append(Point(label, family, settings, completed, cited))
     return points
+
+
+def _called(value: Any, where: str) -> Any:
+    """Return the value of a setting that a point is called by; refuse what is no plain one."""
+    plain = isinstance(value, bool | int | float | str)
+    if not plain or (isinstance(value, float) and not math.isfinite(value)):
+        raise InputError(
+            f"{where}: a point is called by a string or a finite number, not {value!r:.40}; put it "
+            "in a table behind one"
+        )
+    return value
 
 
 def _put(table: dict[str, Any], path: list[str], value: Any, where: str) -> None:
@@ -247,28 +266,3 @@ def suite_text(name: str, points: tuple[Point, ...]) -> str:
 def _toml(value: Any) -> str:
     """Write a number or a text; TOML takes them as JSON writes them, but for its surrogates."""
     return json.dumps(value, ensure_ascii=False)
-
-
-def definition(point: Point, workload: Mapping[str, Any], threads: int) -> str:
-    """Digest of all that a point's figures depend on but the machine: 16 hexadecimal digits.
-
-    Parameters
-    ----------
-    point : Point
-        The point.
-    workload : mapping
-        What ``workload.json`` says of its data.
-    threads : int
-        Threads where the point's table names none.
-    """
-    asked = {"threads": threads, **point.table}
-    text = json.dumps([asked, workload, sources()], sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-def sources() -> str:
-    """Digest of the engines' code, on which every figure depends."""
-    code = hashlib.sha256()
-    for path in sorted((Path(__file__).parents[1] / "engines").rglob("*.py")):
-        code.update(path.read_bytes())
-    return code.hexdigest()

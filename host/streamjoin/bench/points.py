@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from streamjoin.bench import experiments
+from streamjoin.bench import identity
 from streamjoin.bench.experiments import Experiment, Point
 from streamjoin_common import storage
 from streamjoin_common.documents import DocumentError, read_json
@@ -76,8 +76,8 @@ def kept(
     folder: Path, experiment: Experiment, point: Point, workload: Mapping[str, Any], threads: int
 ) -> Kept:
     """Say where a point on a described workload is kept, and what it is."""
-    definition = experiments.definition(point, workload, threads)
-    identity = {
+    definition = identity.definition(point, workload, threads)
+    whose = {
         "experiment": experiment.name,
         "label": point.label,
         "family": point.family,
@@ -85,7 +85,7 @@ def kept(
         "definition": definition,
     }
     slug = re.sub(r"[^0-9A-Za-z.]+", "-", point.label).strip("-")
-    return Kept(folder / f"{slug}-{definition}.json", identity)
+    return Kept(folder / f"{slug}-{definition}.json", whose)
 
 
 def check_of(plain: Mapping[str, Any]) -> str:
@@ -105,8 +105,11 @@ def read_or_say(point: Kept, say: Callable[[str], None]) -> dict[str, Any] | Non
 
 
 def say_unused(folder: Path, used: set[Path], say: Callable[[str], None]) -> None:
-    """Name the kept points that belong to no point of this experiment as it is now."""
+    """Name the kept points that are of another experiment, code, machine or other versions."""
     unused = sorted(path.name for path in set(folder.glob("*.json")) - used)
     if unused:
         are = "1 file is" if len(unused) == 1 else f"{len(unused)} files are"
-        say(f"{folder}: {are} of no point of this experiment and ignored, as {unused[0]}")
+        say(
+            f"{folder}: {are} of no point of this experiment as it is here and ignored, "
+            f"as {unused[0]}"
+        )

@@ -1,6 +1,7 @@
 """Suites: TOML files whose ``[[workload]]`` tables say what to generate and how to compare it."""
 
 import json
+import math
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -109,6 +110,8 @@ def check_table(table: Mapping[str, Any], where: str) -> None:
         if not isinstance(value, types) or isinstance(value, bool):
             raise InputError(f"{where}: {name} must be {what}, not {value!r}")
     for name, value in table.get("params", {}).items():
+        if isinstance(value, float) and not math.isfinite(value):
+            raise InputError(f"{where}: params.{name} must be a finite number, not {value}")
         if not isinstance(value, int | float | str) or isinstance(value, bool):
             raise InputError(f"{where}: params.{name} must be a number or a string, not {value!r}")
     engines = table.get("engines")

@@ -23,7 +23,7 @@ from streamjoin.cli.terminal import (
 from streamjoin.errors import InputError, StreamJoinError
 from streamjoin.report import claims as claims_page
 from streamjoin.report import stored
-from streamjoin.report.records import RECORDS_FILE, read_records
+from streamjoin.report.records import RECORDS_FILE
 from streamjoin.report.results import Result
 from streamjoin.report.run_folder import check_run_folder, write_run
 from streamjoin.report.sentences import claim_figure, claim_published, claim_said
@@ -121,6 +121,8 @@ class BenchVerb:
             raise InputError(f"bench {args.name} takes no {args.records[0]}: only regress does")
         if args.record is not None and args.name in {"list", "claims", "calls", "live"}:
             raise InputError(f"bench {args.name} is no experiment: drop --record {args.record}")
+        for path in filter(None, (args.record, args.out)):
+            check_writable(path)
         if args.name == "list":
             return _list(args)
         if args.name == "claims":
@@ -168,8 +170,7 @@ def _run(args: argparse.Namespace, name: str, threads: int) -> int:
     words += ["--data", str(args.data)] if args.data != DATA else []
     words += ["--record", str(args.record)] if args.record else []
     command = shlex.join([*words, "--threads", str(threads), "--out", str(out)])
-    for folder in filter(None, (args.data, args.record)):
-        check_writable(folder)
+    check_writable(args.data)
     say(f"{experiment.title} ({experiment.source}), {len(experiment.points)} points")
     try:
         records = runner.run_experiment(
@@ -210,8 +211,11 @@ def _list(args: argparse.Namespace) -> int:
 
 
 def _claims(args: argparse.Namespace) -> int:
-    """Judge every claim by the records of the runs that there are; nothing is run."""
-    judged, missing = [], []
+    """Judge every claim by the records of the runs that there are; nothing is run.
+
+    Wrong and unchecked results have no figures; they are named, and the status is 1.
+    """
+    judged, missing, wrong = [], [], []
     for name in experiments.names():
         experiment = experiments.read(name, args.size)
         folder = RUNS / f"{name}-{args.size}"
@@ -220,7 +224,8 @@ def _claims(args: argparse.Namespace) -> int:
         if not (folder / RECORDS_FILE).is_file():
             missing.append(name)
             continue
-        run = read_records(folder)
+        run = _stored(folder, name, args.size)
+        wrong += [f"{folder}: {each}" for each in stored.wrong_results(run)]
         held = [claim.held(run["records"]) for claim in experiment.claims]
         judged.append(claims_page.Judged(name, run, held))
     if missing:
@@ -236,7 +241,7 @@ def _claims(args: argparse.Namespace) -> int:
         say(f"the page is {args.out}")
     if args.json:
         print_json([{"experiment": each.experiment, "claims": each.claims} for each in judged])
-        return 0
+        return _told(wrong)
     rows = [
         [
             ", ".join(claim["figures"]),
@@ -250,7 +255,26 @@ def _claims(args: argparse.Namespace) -> int:
     ]
     print_table(["figure", "there", "here", "verdict", "experiment"], rows, {"there", "here"})
     say(claims_page.counted(judged))
-    return 0
+    return _told(wrong)
+
+
+def _stored(folder: Path, name: str, size: str) -> dict[str, Any]:
+    """Read the run of an experiment at a size; refuse another one that lies in its folder."""
+    run = stored.read(folder / RECORDS_FILE)
+    about = run["experiment"]
+    if (about["name"], about["size"]) != (name, size):
+        raise InputError(
+            f"{folder / RECORDS_FILE}: is of {about['name']} at size {about['size']}, not of "
+            f"{name} at size {size}"
+        )
+    return run
+
+
+def _told(wrong: list[str]) -> int:
+    """Name wrong results; 1 if there are any."""
+    for each in wrong:
+        say(f"{each}: its figures count for nothing")
+    return 1 if wrong else 0
 
 
 def _print(records: dict[str, Any]) -> None:

@@ -20,6 +20,7 @@ from streamjoin_common.language.kinds import KINDS
 
 FORMAT = 1
 RECORDS_FILE = "records.json"
+SIZES = ("quick", "full")
 STATUSES = ("ok", "wrong", "failed")
 ARRIVALS = ("instant", "replay")
 PERCENTILES = ("p50", "p95", "p99", "max")
@@ -127,6 +128,7 @@ def _check_workload(fields: _Fields) -> str:
     measured = fields.inner("measured")
     if measured:
         measured.numbers("took_s", "took_cpu_s", "load_average")
+        measured.text("revision")
     fields.choice("arrival", ARRIVALS)
     fields.choice("how", KINDS)
     fields.inner("settings")
@@ -156,8 +158,9 @@ def _check_record(fields: _Fields, workloads: set[str]) -> None:
         fields.refuse("workload", "the name of one of the workloads", fields.values["workload"])
     fields.choice("status", STATUSES, required=True)
     fields.text("error", required=fields.values["status"] != "ok")
-    for name in ("backend", "digest", "order", "clock_source"):
+    for name in ("backend", "digest", "order", "clock_source", "family"):
         fields.text(name)
+    fields.inner("settings")
     if not isinstance(fields.values.get("checked"), (bool, type(None))):
         fields.refuse("checked", "true or false", fields.values["checked"])
     fields.counts("pairs", "threads", "rounds", "peak_bytes", "structure_bytes", "cycles")
@@ -174,7 +177,10 @@ def _check_record(fields: _Fields, workloads: set[str]) -> None:
         latency.numbers(*PERCENTILES)
     phases = fields.inner("phases_ms")
     if phases:
-        phases.numbers(*PHASES)
+        phases.numbers(*{**dict.fromkeys(PHASES), **phases.values})
+    counters = fields.inner("counters")
+    if counters:
+        counters.numbers("l1d_read_misses")
     fields.inner("knobs")
     semi_stream = fields.inner("semi_stream")
     if semi_stream:
@@ -192,7 +198,7 @@ def _check_semi_stream(fields: _Fields) -> None:
     for name in ("memory_bytes", "loop_us"):
         inner = fields.inner(name)
         if inner:
-            inner.numbers(*inner.values)
+            inner.numbers(*inner.values, required=True)
     model = fields.inner("cost_model")
     if model:
         model.numbers("loop_us", required=True)
@@ -249,6 +255,40 @@ def check_run(run: object, source: str) -> dict[str, Any]:
     for index, value in enumerate(fields.list("records", required=True)):
         _check_record(_Fields(source, f"records[{index}]", value), names)
     return fields.values
+
+
+def check_experiment(run: dict[str, Any], source: str) -> None:
+    """Check that the records of an experiment's run say of which point and threads they are.
+
+    Parameters
+    ----------
+    run : dict
+        What :func:`check_run` returned.
+    source : str
+        What to call it in a message, usually the file's path.
+
+    Raises
+    ------
+    RecordsError
+        If a field is missing or not what it must be, or two records are of one engine on one
+        workload.
+    """
+    about = _Fields(source, "experiment", run.get("experiment"))
+    about.choice("size", SIZES, required=True)
+    seen: set[tuple[str, str]] = set()
+    for index, record in enumerate(run["records"]):
+        fields = _Fields(source, f"records[{index}]", record)
+        fields.text("family", required=True)
+        fields.inner("settings", required=True)
+        fields.counts("threads", required=True)
+        if record["threads"] == 0:
+            fields.refuse("threads", "an integer from 1", 0)
+        fields.text("digest")
+        whose = record["workload"], record["engine"]
+        if whose in seen:
+            other = "an engine that no other record of its workload has"
+            fields.refuse("engine", other, record["engine"])
+        seen.add(whose)
 
 
 def read_records(path: Path) -> dict[str, Any]:

@@ -7,6 +7,11 @@ from typing import Any
 Record = Mapping[str, Any]
 
 
+def is_right(record: Record) -> bool:
+    """Whether the result of a record was checked and is right: only then it has figures."""
+    return record.get("status") == "ok" and record.get("checked") is True
+
+
 def _at(*path: str) -> Callable[[Record], float | None]:
     """Return what reads a number at a path of a record, or None where it is not."""
 
@@ -37,8 +42,8 @@ def _cpu_share(record: Record) -> float | None:
 def _phase_share(name: str) -> Callable[[Record], float | None]:
     def get(record: Record) -> float | None:
         phases = record.get("phases_ms") or {}
-        whole = sum(phases.values())
-        return phases[name] / whole if whole and name in phases else None
+        whole = sum(ms for ms in phases.values() if ms is not None)
+        return phases[name] / whole if whole and phases.get(name) is not None else None
 
     return get
 

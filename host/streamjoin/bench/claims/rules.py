@@ -28,7 +28,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from streamjoin.bench.claims.measures import MEASURES, Record
+from streamjoin.bench.claims.measures import MEASURES, Record, is_right
 
 NOISE = 0.1
 """Share of a published ratio by which runs differ on a shared machine."""
@@ -91,12 +91,12 @@ class Claim:
     why: str = ""
 
     def held(self, records: Sequence[Record]) -> dict[str, Any]:
-        """Hold the claim beside records.
+        """Hold the claim beside records; a wrong or unchecked result has no figure.
 
         Parameters
         ----------
         records : sequence of mapping
-            With ``workload``, ``family`` and ``settings``.
+            With ``workload``, ``family``, ``settings``, ``status`` and ``checked``.
 
         Returns
         -------
@@ -107,10 +107,12 @@ class Claim:
             its ``point``, that of the divisor, ``over``, its ``ratio``, whether it ``holds`` there,
             and the ``best`` of several.
         """
-        mine = [each for each in records if each["family"] == self.workload]
+        mine = [each for each in records if each["family"] == self.workload and is_right(each)]
         groups: dict[str, list[Record]] = {}
         for record in mine:
-            if record["engine"] in self.engines and _fits(record, self.where):
+            if record["engine"] in self.engines and fits(
+                {"threads": record["threads"], **record["settings"]}, self.where
+            ):
                 groups.setdefault(record["workload"], []).append(record)
         points = [point for group in groups.values() if (point := self._point(group, mine))]
         ratios = [point["ratio"] for point in points]
@@ -223,8 +225,8 @@ def _alike(record: Record, other: Record, of: str) -> bool:
     return simulated[0] == simulated[1] and all(record.get(n) == other.get(n) for n in same)
 
 
-def _fits(record: Record, where: Mapping[str, Any]) -> bool:
-    settings = {"threads": record["threads"], **record["settings"]}
+def fits(settings: Mapping[str, Any], where: Mapping[str, Any]) -> bool:
+    """Whether settings have each of these values, or any of a list of them."""
     return all(
         settings.get(key) in value if isinstance(value, list) else settings.get(key) == value
         for key, value in where.items()

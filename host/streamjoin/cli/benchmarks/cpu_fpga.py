@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from streamjoin.bench import experiments
+from streamjoin.bench import identity
 from streamjoin.bench.compare import now, revision
 from streamjoin.bench.cpu_fpga.contestants import CONTESTANTS, Contestant
 from streamjoin.bench.cpu_fpga.costs import ASSUMED, add_costs
@@ -58,10 +58,10 @@ def run(args: argparse.Namespace) -> int:
         check_writable(args.record)
     settings = {"size": args.size, "environment": machine()}
     before = {} if args.force else kept_records(out / RECORDS, settings, "points", "point")
-    code = experiments.sources()
+    code = identity.sources()
     kept = {name: each for name, each in before.items() if each.get("sources") == code}
     if len(kept) < len(before):
-        say(f"{len(before) - len(kept)} points in {out} are of other engines and measured again")
+        say(f"{len(before) - len(kept)} points in {out} are of other code and measured again")
     points = _points(args.size)
     if kept and len(kept) < len(points):
         say(f"{len(kept)} of {len(points)} points are in {out} already")

@@ -1,6 +1,7 @@
 """``streamjoin bench regress A B``: what is slower than before, beyond the noise."""
 
 import argparse
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -67,18 +68,24 @@ def _pairs(first: Path, second: Path) -> list[tuple[Found, Found]]:
 
 def _found(path: Path) -> dict[tuple[str, str], Found]:
     """Return the records that a path names, by experiment and size."""
-    runs = [(file, stored.read(file)) for file in stored.find(path)]
-    return {
-        (str(run["experiment"]["name"]), str(run["experiment"].get("size"))): (file, run)
-        for file, run in runs
-    }
+    found: dict[tuple[str, str], Found] = {}
+    for file in stored.find(path):
+        run = stored.read(file)
+        name = run["experiment"]["name"], run["experiment"]["size"]
+        if name in found:
+            raise InputError(f"{found[name][0]} and {file} are both of {' '.join(name)}: drop one")
+        found[name] = file, run
+    return found
 
 
 def _plain(compared: Comparison) -> dict[str, Any]:
     return {
         "experiment": compared.experiment,
         "notes": compared.notes,
-        "changes": [{**vars(change), "ratio": change.ratio} for change in compared.changes],
+        "changes": [
+            {**vars(change), "ratio": change.ratio if math.isfinite(change.ratio) else None}
+            for change in compared.changes
+        ],
     }
 
 
@@ -94,7 +101,7 @@ def _row(change: Change) -> list[str]:
     def text(figure: float) -> str:
         return f"{figure:,.0f}" if change.figure == "cycles" else duration(figure * 1e6)
 
-    times = f"{change.ratio:.2f}"
+    times = f"{change.ratio:.2f}" if math.isfinite(change.ratio) else "-"
     texts = (text(change.before), text(change.after), times, change.verdict)
     return [change.point, change.engine, change.figure, *texts]
 

@@ -12,8 +12,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from streamjoin.bench.claims import is_right
 from streamjoin.errors import InputError
-from streamjoin.report.records import RECORDS_FILE, STATUSES, check_run, read_records
+from streamjoin.report.records import RECORDS_FILE, STATUSES, check_experiment, read_records
 from streamjoin_common import storage
 from streamjoin_common.installed import shipped
 
@@ -23,7 +24,6 @@ FOLDER = shipped.EXPERIMENTS / "results"
 DIGITS = 5
 """Significant digits of a figure."""
 
-_OK = STATUSES[0]
 _RUN = ("format", "title", "created")
 _EXPERIMENT = ("name", "size", "source", "limit", "baseline", "against", "limit_per_s")
 _WORKLOAD = (
@@ -57,12 +57,7 @@ def distilled(run: Mapping[str, Any]) -> dict[str, Any]:
     experiment = run.get("experiment")
     if not experiment:
         raise InputError("only the run of an experiment is stored; this one is of no experiment")
-    for record in run["records"]:
-        if record["status"] != _OK:
-            raise InputError(
-                f"{experiment['name']} is not stored: {record['engine']} on {record['workload']} "
-                f"is {record['status']}"
-            )
+    check_right(run, f"{experiment['name']} is not stored")
     workloads = [_picked(workload, _WORKLOAD) for workload in run["workloads"]]
     environment = dict(run.get("environment") or {})
     measured = [workload.get("measured") or {} for workload in workloads]
@@ -78,6 +73,28 @@ def distilled(run: Mapping[str, Any]) -> dict[str, Any]:
         "workloads": workloads,
         "records": [_record(record) for record in run["records"]],
     }
+
+
+def wrong_results(run: Mapping[str, Any]) -> list[str]:
+    """Say of each wrong or unchecked result of a run whose it is, and what it is."""
+    return [
+        f"{record['engine']} on {record['workload']} is "
+        f"{'unchecked' if record['status'] == STATUSES[0] else record['status']}"
+        for record in run["records"]
+        if not is_right(record)
+    ]
+
+
+def check_right(run: Mapping[str, Any], what: str) -> None:
+    """Refuse a run with a wrong or unchecked result.
+
+    Raises
+    ------
+    InputError
+        Beginning with ``what``, naming the first of them.
+    """
+    if wrong := wrong_results(run):
+        raise InputError(f"{what}: {wrong[0]}")
 
 
 def load_average(run: Mapping[str, Any]) -> float | None:
@@ -167,7 +184,7 @@ def read(path: Path) -> dict[str, Any]:
     Raises
     ------
     RecordsError
-        If it is neither.
+        If it is neither, or lacks what comparisons and verdicts need; the message names the field.
     InputError
         If it is of no experiment.
     """
@@ -179,7 +196,8 @@ def read(path: Path) -> dict[str, Any]:
         workload = workloads[record["workload"]]
         for name in ("family", "settings", "digest"):
             record.setdefault(name, workload.get(name))
-    return check_run(run, str(path))
+    check_experiment(run, str(path))
+    return run
 
 
 def find(path: Path) -> list[Path]:

@@ -9,7 +9,7 @@ from streamjoin.bench import experiments
 from streamjoin.bench.claims.rules import ABOUT, HALF, NOISE
 from streamjoin.report.claims import Judged, counted, table
 from streamjoin.report.stored import chart, crossover
-from streamjoin.report.stored.distil import FOLDER, experiments_in, load_average, read
+from streamjoin.report.stored.distil import FOLDER, check_right, experiments_in, load_average, read
 from streamjoin.report.units import memory, plural, seconds, spaced
 
 RULE = (
@@ -25,8 +25,17 @@ NOT_THERE = "No record is stored."
 
 
 def runs(folder: Path = FOLDER) -> dict[str, dict[str, Any]]:
-    """Return the stored records of experiments in a folder by ``NAME-SIZE``."""
-    return {path.stem: read(path) for path in experiments_in(folder)}
+    """Return the stored records of experiments in a folder by ``NAME-SIZE``.
+
+    Raises
+    ------
+    InputError
+        If a file is no record of an experiment, or has a wrong or unchecked result.
+    """
+    found = {path: read(path) for path in experiments_in(folder)}
+    for path, run in found.items():
+        check_right(run, f"{path}: no verdict follows from wrong results")
+    return {path.stem: run for path, run in found.items()}
 
 
 def judged(run: Mapping[str, Any]) -> Judged:

@@ -15,6 +15,7 @@ from typing import Any
 
 from streamjoin.bench.claims import NOISE
 from streamjoin.errors import InputError
+from streamjoin.report.stored.distil import check_right, rounded
 from streamjoin.report.stored.page import is_shared
 
 ERRORS = 4.0
@@ -32,6 +33,13 @@ MEDIAN_ERROR = 1.253
 WALL = {"whole call": "total_s", "algorithm": "wall_s"}
 TIMES = {**WALL, "CPU": "cpu_s"}
 """Figures in seconds by what they are called."""
+
+_RESULT = ("family", "settings", "pairs", "digest", "backend", "clock_hz", "clock_source")
+_POINT = (
+    *("family", "settings", "kind", "seed", "predicate", "window", "how", "arrival", "speedup"),
+    *("n_r", "n_s", "pairs", "digest"),
+)
+"""What records of one result, and workloads of one point, have in common."""
 
 SLOWER, FASTER, SAME, FEW = "slower", "faster", "within noise", "too few rounds"
 
@@ -59,7 +67,9 @@ class Change:
 
     @property
     def ratio(self) -> float:
-        """After by before."""
+        """After by before; infinite if there was nothing before, and 1 if both are nothing."""
+        if self.before == 0:
+            return 1.0 if self.after == 0 else math.inf
         return self.after / self.before
 
 
@@ -127,7 +137,8 @@ def compare(
     Raises
     ------
     InputError
-        If they are of different experiments, sizes, machines or results.
+        If they are of different experiments, sizes, machines, points or results, of an unknown
+        machine, or one has a wrong or unchecked result.
     """
     _check(before, after, names)
     compared = Comparison(str(before["experiment"]["name"]))
@@ -144,6 +155,7 @@ def compare(
             compared.notes.append(f"only before: {record['engine']} on {record['workload']}")
         else:
             compared.changes += _changes(record, other, wall=not busy)
+            compared.notes += _alone(record, other)
     compared.notes += [f"only after: {engine} on {workload}" for workload, engine in later]
     return compared
 
@@ -154,27 +166,33 @@ def _check(before: Mapping[str, Any], after: Mapping[str, Any], names: tuple[str
             f"{names[0]} and {names[1]} are not comparable: {what}, {there} and {here}"
         )
 
+    for run, name in zip((before, after), names, strict=True):
+        check_right(run, f"{names[0]} and {names[1]} are not comparable because of {name}")
     for key, what in (("name", "they are of different experiments"), ("size", "of two sizes")):
         pair = before["experiment"].get(key), after["experiment"].get(key)
         if pair[0] != pair[1]:
             refuse(what, *pair)
     machines = [run.get("environment") or {} for run in (before, after)]
     for key, what in (("cpu", "they were made on different machines"), ("cores", "of processors")):
-        if machines[0].get(key) != machines[1].get(key):
-            refuse(what, machines[0].get(key), machines[1].get(key))
+        pair = machines[0].get(key), machines[1].get(key)
+        if pair[0] != pair[1] or pair[0] is None:
+            refuse(what, *(f"unknown {key}" if each is None else each for each in pair))
     later = {workload["name"]: workload for workload in after["workloads"]}
     for workload in before["workloads"]:
         other = later.get(workload["name"])
-        for key in ("n_r", "n_s", "pairs", "digest") if other else ():
+        for key in _POINT if other else ():
             assert other is not None
             if workload.get(key) != other.get(key):
                 what = f"{key} of {workload['name']} is another"
                 refuse(what, workload.get(key), other.get(key))
-    threads = {(each["workload"], each["engine"]): each["threads"] for each in after["records"]}
+    found = {(each["workload"], each["engine"]): each for each in after["records"]}
     for record in before["records"]:
-        pair = record["threads"], threads.get((record["workload"], record["engine"]))
-        if pair[1] is not None and pair[0] != pair[1]:
-            refuse(f"{record['engine']} on {record['workload']} had other threads", *pair)
+        same = found.get((record["workload"], record["engine"]))
+        for key in ("threads", *_RESULT) if same else ():
+            assert same is not None
+            if rounded(record.get(key)) != rounded(same.get(key)):
+                what = f"{record['engine']} on {record['workload']} had other {key}"
+                refuse(what, record.get(key), same.get(key))
     if not {workload["name"] for workload in before["workloads"]} & set(later):
         raise InputError(f"{names[0]} and {names[1]} are not comparable: they share no point")
 
@@ -194,7 +212,7 @@ def _others(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
 
 def _changes(before: Mapping[str, Any], after: Mapping[str, Any], *, wall: bool) -> list[Change]:
     where = str(before["workload"]), str(before["engine"])
-    if before.get("cycles") and after.get("cycles"):
+    if before.get("cycles") is not None and after.get("cycles") is not None:
         cycles = float(before["cycles"]), float(after["cycles"])
         verdict = SAME if cycles[0] == cycles[1] else SLOWER if cycles[1] > cycles[0] else FASTER
         return [Change(*where, "cycles", *cycles, verdict)]
@@ -204,9 +222,22 @@ def _changes(before: Mapping[str, Any], after: Mapping[str, Any], *, wall: bool)
         if not all(rounds) or (figure in WALL and not wall):
             continue
         middles = [statistics.median(each) for each in rounds]
-        if all(middles):
-            changes.append(Change(*where, figure, middles[0], middles[1], judge(*rounds)))
+        changes.append(Change(*where, figure, middles[0], middles[1], judge(*rounds)))
     return changes
+
+
+def _alone(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+    """Name the figures that one of two records has and the other has not."""
+    notes = []
+    for figure, key in {**TIMES, "cycles": "cycles"}.items():
+        has = [
+            record.get(key) is not None if key == "cycles" else bool(_rounds(record, key))
+            for record in (before, after)
+        ]
+        if has[0] != has[1]:
+            side = "before" if has[0] else "after"
+            notes.append(f"only {side}: {figure} of {before['engine']} on {before['workload']}")
+    return notes
 
 
 def _rounds(record: Mapping[str, Any], key: str) -> list[float]:
