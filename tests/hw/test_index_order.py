@@ -86,7 +86,7 @@ def test_words_of_both_indexes_are_taken_in_order_of_arrival() -> None:
 def test_an_index_waits_for_results_that_are_not_taken() -> None:
     """Matches, then arrivals without any, more than half of all numbers, then matches."""
     params = design(6, 4, 8, payload_bits=12)
-    near = [Arrival(number % 2, (0,), number) for number in range(6)]
+    near = [Arrival(number % 2, (0,), number) for number in range(8)]
     far = [Arrival(1, (900 + number,), 100 + number) for number in range(180)]
     last = [Arrival(number % 2, (5,), 500 + number) for number in range(16)]
     workload = Workload(params, near + far + last, 6, 6, {"band_lo0": 3, "band_hi0": 3})
