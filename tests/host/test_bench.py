@@ -270,61 +270,12 @@ def test_a_damaged_point_is_measured_anew(
     assert json.loads(point.read_text())["records"]
 
 
-def test_a_point_of_other_threads_is_another_point(little: Path) -> None:
-    def definitions() -> set[str]:
-        (point, *_) = experiments.read(str(little), "quick").points
-        return {identity.definition(point, {}, threads) for threads in (1, 2)}
-
-    assert len(definitions()) == 1
-    little.write_text(LITTLE.replace("threads = 1\n", ""))
-    assert len(definitions()) == 2
-
-
 def test_a_string_for_a_number_is_refused_before_anything_is_made(
     little: Path, data: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     little.write_text(LITTLE.replace("s_tuples = 300", 's_tuples = "300"'))
     assert bench(little, data) == 2
     assert "equi parameter s_tuples must be a number, not '300'" in capfd.readouterr().err
-
-
-def test_a_point_depends_on_the_code_of_every_package_but_what_only_shows_figures() -> None:
-    names = [name for name, _ in identity.source_files()]
-    assert len(names) == len(set(names)) > 300
-    for part in (
-        *("streamjoin/engines/kernels/", "streamjoin/relations/", "streamjoin/verify.py"),
-        *("streamjoin_hw/rtl/", "streamjoin_hw/flow/", "streamjoin_hw/sim/driver/driver.cpp"),
-        *("streamjoin_common/language/", "streamjoin_datagen/kinds/", "streamjoin_spark/batch/"),
-    ):
-        assert any(name.startswith(part) for name in names), part
-    assert not any(name.startswith(("streamjoin/report/", "streamjoin/cli/")) for name in names)
-
-
-def test_other_code_or_another_machine_makes_another_point(
-    little: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (point, *_) = experiments.read(str(little), "quick").points
-    code = tmp_path / "rtl.py"
-    monkeypatch.setattr(identity, "source_files", lambda: iter([("streamjoin_hw/rtl.py", code)]))
-    found = []
-    there = identity.environment()
-    packages = there["packages"]
-    for text, changes in (
-        ("1", {}),
-        ("2", {}),
-        ("1", {"cpu": "another"}),
-        ("1", {"cores": 99}),
-        ("1", {"python": "9"}),
-        ("1", {"packages": {**packages, "numba": "9"}}),
-        ("1", {"load_average": 99.0}),
-    ):
-        code.write_text(text)
-        monkeypatch.setattr(identity, "environment", lambda changes=changes: {**there, **changes})
-        identity.sources.cache_clear()
-        found.append(identity.definition(point, {}, 1))
-    identity.sources.cache_clear()
-    assert found[-1] == found[0]  # a load is of a moment
-    assert len(set(found)) == len(found) - 1
 
 
 def test_points_of_another_machine_are_measured_anew(
@@ -433,22 +384,6 @@ def test_a_folder_of_something_else_is_left_alone(little: Path, data: Path) -> N
     (little.parent / "run").mkdir()
     (little.parent / "run" / "mine.txt").write_text("mine")
     assert bench(little, data) == 2
-
-
-@pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="no /proc here")
-@pytest.mark.parametrize(
-    "words",
-    [
-        *(f"{name} --out" for name in ("iawj-micro", "calls", "cpu-fpga", "claims")),
-        *(f"{name} --record" for name in ("iawj-micro", "all", "cpu-fpga")),
-    ],
-)
-def test_a_folder_that_cannot_be_written_is_refused_before_the_run(
-    words: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["bench", *words.split(), "/proc/x"]) == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("streamjoin: /proc/x cannot be written (")
 
 
 def test_the_list_names_every_experiment(capsys: pytest.CaptureFixture[str]) -> None:

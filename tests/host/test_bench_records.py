@@ -218,3 +218,19 @@ def test_record_is_refused_where_nothing_is_recorded(capsys: pytest.CaptureFixtu
         assert f"bench {name} is no experiment: drop --record x" in capsys.readouterr().err
     assert main(["bench", "list", "x"]) == 2
     assert re.search("takes no x: only regress does", capsys.readouterr().err)
+
+
+@pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="no /proc here")
+@pytest.mark.parametrize(
+    "words",
+    [
+        *(f"{name} --out" for name in ("iawj-micro", "calls", "cpu-fpga", "claims")),
+        *(f"{name} --record" for name in ("iawj-micro", "all", "cpu-fpga")),
+    ],
+)
+def test_a_folder_that_cannot_be_written_is_refused_before_the_run(
+    words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["bench", *words.split(), "/proc/x"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("streamjoin: /proc/x cannot be written (")

@@ -1,6 +1,7 @@
 """What is particular to hardware engines: both ways of forwarding, time windows, capacity."""
 
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -11,6 +12,8 @@ from tests.host.test_engines import check, held, outcome_of
 
 from streamjoin import oracle, verify
 from streamjoin.engines import catalog
+from streamjoin.engines.fpga.feed import OrderedFeed
+from streamjoin.engines.job import Job
 from streamjoin.errors import EngineError, InputError, UnsupportedError
 from streamjoin.tuples import Stream
 from streamjoin_common.language.predicates import Predicate
@@ -178,6 +181,32 @@ def test_an_index_gives_the_order_that_was_asked_for(order: str, window: str) ->
     outcome = outcome_of(engine, r, s, predicate, parse_window(window), **asked)
     check(engine, r, s, predicate, parse_window(window), **asked)
     assert outcome.metrics["order"] == order
+
+
+@pytest.mark.parametrize("earlier", [(0, 1), (1, 0)])
+@pytest.mark.parametrize("later", [(2, 2), (2, 1)])
+@pytest.mark.parametrize("order", ["outer", "inner"])
+def test_results_of_a_device_out_of_order_are_refused(
+    order: str, later: tuple[int, int], earlier: tuple[int, int]
+) -> None:
+    """Two batches of a result each: rows of S arrive behind all of R, in their order."""
+    r, s = cases.stream("r", [0, 1], [1, 1]), cases.stream("s", [5, 6, 7], [1, 1, 1])
+    job = Job(r, s, cases.EQUI, parse_window("count:12"), order=order)
+    feed = OrderedFeed(mock.Mock(), [], job, mock.Mock(), is_inner=order == "inner")
+    right = [later[0], later[1]] == sorted(later)
+    right &= order == "outer" or later[0] != later[1] or earlier == (0, 1)
+    none = np.empty(1)
+
+    def give() -> None:
+        for r_row, s_row in zip(earlier, later, strict=True):
+            rows = np.array([r_row], np.uint32), np.array([s_row], np.uint32)
+            feed._emit(*rows, none, none)
+
+    if right:
+        give()
+        return
+    with pytest.raises(EngineError, match=f"comes later in the order {order}"):
+        give()
 
 
 @pytest.mark.parametrize("window", ["count:12", "all"])

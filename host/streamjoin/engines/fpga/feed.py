@@ -183,7 +183,8 @@ class OrderedFeed(Feed):
             pair = (int(r_rows[first]), int(s_rows[first]))
             raise EngineError(
                 f"the device gave the result (r_row, s_row) = {pair} after "
-                "one of a tuple that arrived later: its order cannot be relied on"
+                f"one that comes later in the order {'inner' if self._is_inner else 'outer'}: its "
+                "order cannot be relied on"
             )
         self._last = int(ranks[-1])
         super()._emit(r_rows, s_rows, produced_us, latency_us)
