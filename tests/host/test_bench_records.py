@@ -155,8 +155,26 @@ def test_the_cause_of_a_claim_is_said_only_where_it_does_not_hold() -> None:
     slow, quick = (run_of(of_simd(1.0, 0), of_simd(rate, 1))["records"] for rate in (1.0, 2.0))
     assert claim.held(slow)["why"] == "memory is slower here"
     assert claim.held(quick)["why"] == ""
+    bare = {name: value for name, value in asked.items() if name != "why"}
+    for published, rate, why in (
+        (2, 1.0, "no run has looked for the cause"),
+        (1, 1.05, "no difference beyond the noise of 10%"),
+        (2, 1.6, ""),
+    ):
+        (claim,) = claims.read([bare | {"published": published}], "x.toml", entrants)
+        run = run_of(of_simd(1.0, 0), of_simd(rate, 1))
+        assert claim.held(run["records"])["why"] == why
     with pytest.raises(InputError, match="why must be a string, not 3"):
         claims.read([asked | {"why": 3}], "x.toml", entrants)
+
+
+def test_a_cause_is_a_sentence_in_the_table_and_what_its_run_found_stands_once_below() -> None:
+    """Two claims with the same note share it; a cause without a note has no number."""
+    whys = ("slow. 3 ms", "late. 3 ms", "rare")
+    claimed = [{"why": why} for why in whys]
+    notes: dict[str, int] = {}
+    assert [page.cause(notes, claim) for claim in claimed] == ["slow (1)", "late (1)", "rare"]
+    assert notes == {"3 ms": 1}
 
 
 def test_a_chart_has_a_line_for_each_engine_and_the_same_bytes_each_time() -> None:

@@ -202,7 +202,7 @@ def test_a_description_that_does_not_fit_the_files_is_refused(
     ["rounds = 0", "rounds = -3", 'rounds = "x"', 'threads = "x"', "threads = 0", "window = 5",
      "speedup = nan", 'speedup = "x"', "knobs = 5", "knobs = {npj = 5}", 'engines = "npj"',
      'engines = [["npj"]]', 'engines = ["npj", "npj"]', "knobs = {npj = {load = [1]}}",
-     'arrival = "later"'],
+     "knobs = {prj = {radix_bits = 8}}", 'arrival = "later"'],
 )  # fmt: skip
 def test_a_suite_with_a_wrong_value_is_refused_in_a_sentence(
     tmp_path: Path,

@@ -12,12 +12,13 @@ from tests.host.cases import SMALL_KNOBS
 import streamjoin as sj
 from streamjoin.bench import identity
 from streamjoin.bench.cpu_fpga import costs, measure
-from streamjoin.bench.cpu_fpga.boards import BOARDS, KV260, PYNQ_Z2, synthesis
+from streamjoin.bench.cpu_fpga.boards import BOARDS, KV260, PYNQ_Z2, ZCU104, synthesis
 from streamjoin.bench.cpu_fpga.contestants import CONTESTANTS, Contestant, area_of
 from streamjoin.bench.cpu_fpga.inputs import QUERIES, Query, for_latency, for_rate
 from streamjoin.bench.cpu_fpga.verdict import answers, is_disturbed, lowest, verdicts
 from streamjoin.cli import main
 from streamjoin.cli.benchmarks import cpu_fpga
+from streamjoin.cli.benchmarks.kept import alone
 from streamjoin.engines import catalog
 from streamjoin.errors import InputError, MismatchError
 from streamjoin.report import stored
@@ -109,6 +110,7 @@ def test_designs_are_those_of_the_presets_and_fit_their_boards() -> None:
     assert area == pytest.approx({"lut": 3693 / 53200, "ramb18": 236 / 280})
     assert area_of(HASH.name, "2-D band") is None
     assert area_of("PYNQ-Z2, scan", "2-D band") is None, "it was not synthesised"
+    assert area_of("ZCU104, large ordered index", "1-D band") == ZCU104.area("zcu104-index")
     with_more_room = KV260.area("pynq-z2-hash")
     assert with_more_room == pytest.approx({"lut": 3693 / 117120, "ramb18": 236 / 288})
 
@@ -125,6 +127,16 @@ def test_every_query_has_an_index_and_a_scan_of_a_core_and_a_design_on_every_boa
         mine = [each for each in CONTESTANTS if each.takes(query)]
         assert {each.how for each in mine if not each.is_fpga} == {"index", "scan"}
         assert {each.board for each in mine if each.board is not None} == set(BOARDS)
+
+
+def test_no_board_has_two_indexes_of_a_query_at_a_window() -> None:
+    for query in QUERIES:
+        for window in (1 << bits for bits in range(8, 17)):
+            there = [each for each in CONTESTANTS if each.takes(query) and each.holds(window)]
+            boards = [each.board for each in there if each.how == "index"]
+            assert len(boards) == len(set(boards)), (query.name, window)
+    largest = [each.name for each in CONTESTANTS if each.is_fpga and each.holds(1 << 16)]
+    assert largest == ["ZCU104, large ordered index"]
 
 
 def record(who: str, window: int, rate: float, p99_us: float, *, is_fpga: bool) -> dict[str, Any]:
@@ -318,3 +330,16 @@ def test_the_verb_goes_on_where_it_was_interrupted(
     assert (tmp_path / "kept" / "cpu-fpga-quick.json").is_file()
     assert main([*words, "--threads", "2"]) == 2
     assert "drop --threads" in capsys.readouterr().err
+
+
+def test_a_second_process_does_not_measure_in_the_same_folder(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for held, words in (
+        (tmp_path / "a", ["cpu-fpga", "--out", str(tmp_path / "a")]),
+        (tmp_path / "b" / "points", ["ssbj-size", "--out", str(tmp_path / "b")]),
+    ):
+        with alone(held):
+            assert main(["bench", *words]) == 2
+        assert f"{held}: another process measures here" in capsys.readouterr().err
+        assert not list(held.iterdir())

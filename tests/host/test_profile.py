@@ -89,7 +89,7 @@ def test_the_page_stands_alone_and_the_table_says_the_same(
     folder, page = workload(tmp_path / "w", keys, keys), tmp_path / "page.html"
     assert main(["stats", str(folder), "-o", str(page)]) == 0
     shown = capsys.readouterr().out
-    assert re.search(r"tuples a key +1\.50 +1\.50\n", shown)
+    assert re.search(r"tuples a key \(mean over keys\) +1\.50 +1\.50\n", shown)
     text = page.read_text()
     assert "1.50" in text
     assert not re.search(r'(src|href)="(?!#)|<script|@import|url\((?!#)', text)

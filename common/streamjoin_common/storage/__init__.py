@@ -29,13 +29,14 @@ from streamjoin_common.storage.atomic import (
     write_text,
 )
 from streamjoin_common.storage.errors import CacheError, StorageError, system_reason
-from streamjoin_common.storage.owned import TemporaryFolder, lock, remove
+from streamjoin_common.storage.owned import TemporaryFolder, hold, lock, remove
 
 __all__ = [
     "CacheError",
     "StorageError",
     "TemporaryFolder",
     "check_writable",
+    "hold",
     "is_draft",
     "lock",
     "make_folder",

@@ -16,7 +16,7 @@ import tempfile
 import time
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
 from streamjoin_common.storage import steps
@@ -102,6 +102,14 @@ def lock(path: Path, deadline_s: float) -> Iterator[bool]:
             with suppress(OSError):
                 path.unlink()
             os.close(descriptor)
+
+
+def hold(folder: Path) -> AbstractContextManager[bool]:
+    """Hold a folder that is there for the length of a ``with`` block, if nobody else does.
+
+    Yields as :func:`lock` does.
+    """
+    return lock(folder / LOCK_NAME, 0.0)
 
 
 class OwnedFolder:

@@ -75,7 +75,10 @@ class Features:
         return [
             ("tuples in a window, R and S", f"{self.r_tuples:,}, {self.s_tuples:,}"),
             ("arrival rate, R and S", rate),
-            ("tuples a key, R and S", f"{self.r_duplication:.2f}, {self.s_duplication:.2f}"),
+            (
+                "tuples a key (mean over tuples)",
+                f"{self.r_duplication:.2f}, {self.s_duplication:.2f}",
+            ),
             ("share of the heaviest key", f"{self.key_skew:.3%}"),
             ("busiest hundredth of time", f"{self.time_skew:.2f} x the mean"),
             ("expected pairs in a window", f"{self.pairs:,.4g}"),

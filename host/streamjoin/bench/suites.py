@@ -125,6 +125,8 @@ def check_table(table: Mapping[str, Any], where: str) -> None:
     for name, knobs in table.get("knobs", {}).items():
         if not isinstance(knobs, dict):
             raise InputError(f"{where}: knobs.{name} must be a table, not {knobs!r}")
+        if name not in engines:
+            raise InputError(f"{where}: has knobs of {name}, which is not among its engines")
         catalog.get(name).resolve_knobs(knobs)
 
 

@@ -7,9 +7,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from streamjoin.bench import experiments, runner
+from streamjoin.bench import experiments, points, runner
 from streamjoin.cli import figures
 from streamjoin.cli.benchmarks import calls, cpu_fpga, live, regress
+from streamjoin.cli.benchmarks.kept import alone
 from streamjoin.cli.options import FORCE_HELP
 from streamjoin.cli.terminal import (
     duration,
@@ -173,9 +174,10 @@ def _run(args: argparse.Namespace, name: str, threads: int) -> int:
     check_writable(args.data)
     say(f"{experiment.title} ({experiment.source}), {len(experiment.points)} points")
     try:
-        records = runner.run_experiment(
-            experiment, runner.RunFolders(out, args.data, threads), command, progress, say
-        )
+        with alone(out / points.FOLDER):
+            records = runner.run_experiment(
+                experiment, runner.RunFolders(out, args.data, threads), command, progress, say
+            )
     except KeyboardInterrupt:
         say(f"finished points are kept in {out}; to go on, type {command}")
         raise

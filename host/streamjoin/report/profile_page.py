@@ -29,7 +29,7 @@ def figures(profile: Profile) -> list[tuple[str, list[str]]]:
         ("compared column", lambda s: s.column),
         ("tuples", lambda s: f"{s.rows:,}"),
         ("keys" if profile.is_equi else "different values", lambda s: f"{s.keys:,}"),
-        ("tuples a key", lambda s: f"{s.duplication:,.2f}"),
+        ("tuples a key (mean over keys)", lambda s: f"{s.duplication:,.2f}"),
         ("share of the most frequent", lambda s: units.percent(s.most_frequent)),
         ("Zipf exponent of the frequent", lambda s: _number(s.skew, ".2f")),
         ("tuples whose key the other has", lambda s: units.percent(s.partnered)),

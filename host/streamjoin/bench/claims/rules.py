@@ -20,7 +20,8 @@ where "up to" was published, the ``min`` where "always" was. ``says`` is ``at le
 - ``does not hold here``: neither.
 - ``not measured``: no point has both figures.
 
-``why`` is the cause, found by a run, where it does not hold or could not be measured.
+``why`` is the cause, found by a run, where it does not hold or could not be measured; where no
+difference or a cause is not known, the verdict says so itself.
 """
 
 import statistics
@@ -44,6 +45,9 @@ RULES: dict[str, Callable[[Sequence[float]], float]] = {
     "max": max,
     "min": min,
 }
+NO_DIFFERENCE = f"no difference beyond the noise of {NOISE:.0%}"
+UNKNOWN = "no run has looked for the cause"
+
 SAYS = ("at least", "at most", "about")
 VERDICTS = HOLDS, IN_PART, NOT_HERE, NOT_MEASURED = (
     *("holds", "holds in part"),
@@ -126,12 +130,20 @@ class Claim:
             "by": self.by,
             "divided": bool(self.over),
             "verdict": verdict,
-            "why": "" if verdict == HOLDS else self.why,
+            "why": self._why(verdict, ratios),
             "here": RULES[self.by](ratios) if ratios else None,
             "min": min(ratios, default=None),
             "max": max(ratios, default=None),
             "points": points,
         }
+
+    def _why(self, verdict: str, ratios: Sequence[float]) -> str:
+        """Return the cause; without one, say that there is no difference, or that none is known."""
+        if verdict == HOLDS or self.why:
+            return "" if verdict == HOLDS else self.why
+        if verdict == IN_PART and self._partly(RULES[self.by](ratios)) and self.published == 1:
+            return NO_DIFFERENCE
+        return "" if verdict == IN_PART else UNKNOWN
 
     def reached(self, ratio: float) -> bool:
         """Whether a figure is the published one."""

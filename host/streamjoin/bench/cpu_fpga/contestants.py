@@ -38,6 +38,8 @@ class Contestant:
         The engine's.
     slow : bool
         Whether its model takes minutes to compile: it takes part at the full size alone.
+    beyond : int
+        It takes part in windows of more tuples than these, which a smaller design holds.
     """
 
     name: str
@@ -49,6 +51,7 @@ class Contestant:
     preset: str = ""
     knobs: Mapping[str, str | int] = field(default_factory=dict)
     slow: bool = False
+    beyond: int = 0
 
     @property
     def is_fpga(self) -> bool:
@@ -56,8 +59,8 @@ class Contestant:
         return self.design is not None
 
     def holds(self, window: int) -> bool:
-        """Whether its windows are large enough."""
-        return self.design is None or window <= self.design.window_capacity
+        """Whether it takes part in windows of so many tuples: its own are large enough."""
+        return self.design is None or self.beyond < window <= self.design.window_capacity
 
     def takes(self, query: Query) -> bool:
         """Whether it can join by a query's predicate."""
@@ -106,6 +109,10 @@ CONTESTANTS = (
         _design(board, how, query, PRESETS[preset], preset)
         for board in BOARDS
         for how, query, preset in _INDEXES
+    ),
+    replace(
+        _design(ZCU104, "large ordered index", BAND, PRESETS["zcu104-index"], "zcu104-index"),
+        beyond=PRESETS["pynq-z2-index"].window_capacity,
     ),
     _design(PYNQ_Z2, "scan", EQUALITY, PRESETS["pynq-z2"], "pynq-z2"),
     _design(PYNQ_Z2, "scan", BAND_2D, _SCAN_2D, ""),

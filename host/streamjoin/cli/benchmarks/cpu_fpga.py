@@ -17,7 +17,7 @@ from streamjoin.bench.cpu_fpga.costs import ASSUMED, add_costs
 from streamjoin.bench.cpu_fpga.inputs import QUERIES, Query
 from streamjoin.bench.cpu_fpga.measure import at_clock, measure
 from streamjoin.bench.cpu_fpga.verdict import answers, latency_us, latency_with_transfer_us
-from streamjoin.cli.benchmarks.kept import kept_records, machine
+from streamjoin.cli.benchmarks.kept import alone, kept_records, machine
 from streamjoin.cli.terminal import (
     duration,
     print_json,
@@ -56,6 +56,21 @@ def run(args: argparse.Namespace) -> int:
     out = args.out or Path("runs/bench") / f"cpu-fpga-{args.size}"
     if args.record is not None:
         check_writable(args.record)
+    with alone(out):
+        result = _measure_all(args, out)
+    write_page(render_crossover(result), out / PAGE)
+    if args.json:
+        print_json(result)
+    else:
+        _print(result["points"])
+    say(f"the page is {out / PAGE}, the records are in {out / RECORDS}")
+    if args.record is not None:
+        say(f"the record is {crossover.store(result, args.record)}")
+    return 0
+
+
+def _measure_all(args: argparse.Namespace, out: Path) -> dict[str, Any]:
+    """Measure what is not kept; return all records."""
     settings = {"size": args.size, "environment": machine()}
     before = {} if args.force else kept_records(out / RECORDS, settings, "points", "point")
     code = identity.sources()
@@ -77,16 +92,7 @@ def run(args: argparse.Namespace) -> int:
                 write_text(out / RECORDS, json.dumps(records, indent=2) + "\n", parents=True)
             on_progress(len(kept), len(points))
     names = [f"{query.name}, {window}, {contestant.name}" for contestant, query, window in points]
-    result = {**settings, "points": [kept[name] for name in names]}
-    write_page(render_crossover(result), out / PAGE)
-    if args.json:
-        print_json(result)
-    else:
-        _print(result["points"])
-    say(f"the page is {out / PAGE}, the records are in {out / RECORDS}")
-    if args.record is not None:
-        say(f"the record is {crossover.store(result, args.record)}")
-    return 0
+    return {**settings, "points": [kept[name] for name in names]}
 
 
 def _measured(

@@ -1,11 +1,33 @@
 """Records that an interrupted benchmark left: the same command goes on where it was."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from streamjoin import run as runs
 from streamjoin.errors import InputError
+from streamjoin_common import storage
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Hold a folder: two processes would measure each other, and each lose the other's points.
+
+    Raises
+    ------
+    InputError
+        If another process holds it, or its file system has no locks.
+    """
+    storage.make_folder(folder)
+    with storage.hold(folder) as is_held:
+        if not is_held:
+            raise InputError(
+                f"{folder}: another process measures here, or no file can be locked: wait for it, "
+                "or add --out with another folder"
+            )
+        yield
 
 
 def machine() -> dict[str, Any]:

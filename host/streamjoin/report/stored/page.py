@@ -107,7 +107,25 @@ def _section(name: str, section: Judged) -> list[str]:
     if not section.claims:
         return [*lines, "", "No figure of a paper is claimed of it."]
     lines += ["", f"{counted([section])}.", ""]
-    return lines + table(section.claims, "why not", lambda claim: str(claim["why"]))
+    notes: dict[str, int] = {}
+    lines += table(section.claims, "why not", partial(cause, notes))
+    if notes:
+        lines += ["", "The runs that found these causes:", ""]
+    return lines + [f"{number}. {note}." for note, number in notes.items()]
+
+
+def cause(notes: dict[str, int], claim: Mapping[str, Any]) -> str:
+    """Return why a claim does not hold, in a sentence, with the number of what a run found.
+
+    Parameters
+    ----------
+    notes : dict of str to int
+        What runs found, by number; new ones are added.
+    claim : mapping
+        With ``why``.
+    """
+    sentence, _, found = str(claim["why"]).partition(". ")
+    return f"{sentence} ({notes.setdefault(found, len(notes) + 1)})" if found else sentence
 
 
 def _machine(run: Mapping[str, Any]) -> str:

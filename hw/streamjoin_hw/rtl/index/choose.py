@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib.wiring import In, Out
 
 from streamjoin_common.contract import DesignParams
@@ -11,6 +11,7 @@ from streamjoin_hw.rtl.index.layouts import (
     chosen_layout,
     planned_layout,
     row_bits,
+    rows_of,
     touches,
     word_bits,
 )
@@ -127,6 +128,7 @@ class Chooser(Component):
             chosen.until.eq(first.until),
             chosen.stores.eq(joins | first.stores),
             chosen.tuple.eq(Mux(joins, second.as_value(), first.as_value())),
+            chosen.rows.eq(Mux(joins, self._rows(second), self._rows(first))),
         ]
         with m.If(takes):
             m.d.sync += [
@@ -137,3 +139,7 @@ class Chooser(Component):
         with m.If(self.clear):
             m.d.sync += [row.eq(0), has_begun.eq(0)]
         return chosen
+
+    def _rows(self, errand: View) -> Value:
+        """Return the addresses of the words in which a tuple may be stored."""
+        return Cat(rows_of(self.params, errand.at))

@@ -27,6 +27,7 @@ from streamjoin_hw.rtl.index.choose import Chooser
 from streamjoin_hw.rtl.index.layouts import (
     errand_layout,
     row_bits,
+    rows_layout,
     rows_of,
     sequence_bits,
     touches,
@@ -213,9 +214,10 @@ class Half(Component):
         chosen = chooser.o
         kinds = dict.fromkeys(("search", "scans", "ends", "stale"), 1)
         words = dict.fromkeys(("home", "until"), word_bits(params))
-        rows = data.ArrayLayout(row_bits(params), params.ways)
         ready: View = registers_of(
-            data.StructLayout({**kinds, **words, "rows": rows}), "search", name="ready"
+            data.StructLayout({**kinds, **words, "rows": rows_layout(params)}),
+            "search",
+            name="ready",
         )
         m.d.comb += [
             chooser.has_first.eq(planner.has_first),
@@ -230,6 +232,7 @@ class Half(Component):
             chooser.moves.eq(moves),
             place.comes.eq(chooser.is_there & chosen.stores),
             place.i.eq(chosen.tuple),
+            place.rows.eq(chosen.rows),
         ]
         with m.If(moves):
             m.d.sync += [

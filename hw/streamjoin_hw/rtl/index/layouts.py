@@ -50,6 +50,11 @@ def rows_of(params: DesignParams, word: Any) -> list[Any]:
     return [each[bank_bits(params) : word_bits(params)] for each in ahead]
 
 
+def rows_layout(params: DesignParams) -> data.ArrayLayout:
+    """Layout of an address in each bank."""
+    return data.ArrayLayout(row_bits(params), params.ways)
+
+
 def ring_bits(params: DesignParams) -> int:
     """Bits of the slot of the ring in which a tuple's position is kept until it expires."""
     return params.ring_tuples.bit_length() - 1
@@ -138,12 +143,14 @@ def chosen_layout(params: DesignParams) -> data.StructLayout:
 
     ``search``, there is a row to be read, which begins with ``word`` and is the last one if it
     ``ends``; its search goes from ``home`` to ``until``. ``scans``, it is read, or nothing is to be
-    looked at. ``stores``, there is a ``tuple`` behind the search, a :func:`planned_layout`.
+    looked at. ``stores``, there is a ``tuple`` behind the search, a :func:`planned_layout`, of
+    which ``rows`` are the addresses of the words from ``at`` on.
     """
     bits = word_bits(params)
     kinds = dict.fromkeys(("search", "scans", "ends", "stale", "stores"), 1)
     words = dict.fromkeys(("word", "home", "until"), bits)
-    return data.StructLayout({**kinds, **words, "tuple": planned_layout(params)})
+    tuples = {"tuple": planned_layout(params), "rows": rows_layout(params)}
+    return data.StructLayout({**kinds, **words, **tuples})
 
 
 def touches(bucket: Any, word: Any, until: Any) -> Any:

@@ -13,7 +13,13 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from streamjoin_common.contract import DesignParams
-from streamjoin_hw.rtl.index.layouts import bank_of, position_layout, row_bits, row_of
+from streamjoin_hw.rtl.index.layouts import (
+    bank_of,
+    position_layout,
+    row_bits,
+    row_of,
+    rows_layout,
+)
 from streamjoin_hw.rtl.memory import RAM_STYLES
 from streamjoin_hw.rtl.streams import Component, View
 
@@ -32,7 +38,7 @@ class Occupancy(Component):
     -------
     sweep : In(1), swept : In(row_bits(params))
         Empty the words of a row; nothing else may happen in this cycle.
-    rows, into : In(ArrayLayout(row_bits(params), ways))
+    rows, into : In(rows_layout(params))
         Words to read, and words in which to store.
     used, taken : Out(ArrayLayout(bucket_slots, ways))
         Their used slots a cycle later: what was stored or expired before they were asked for.
@@ -61,7 +67,7 @@ class Occupancy(Component):
     def __init__(self, params: DesignParams) -> None:
         self.params = params
         position, slots = position_layout(params), params.bucket_slots
-        rows = data.ArrayLayout(row_bits(params), params.ways)
+        rows = rows_layout(params)
         words = data.ArrayLayout(slots, params.ways)
         super().__init__(
             {

@@ -1,7 +1,7 @@
 """Where a tuple is stored: the first free slot from its bucket's word on."""
 
 from functools import reduce
-from operator import or_
+from operator import and_, or_
 from typing import Any
 
 from amaranth.hdl import Array, Assert, Cat, Module, Mux, Signal, Value
@@ -15,8 +15,8 @@ from streamjoin_hw.rtl.index.layouts import (
     bank_of,
     planned_layout,
     position_layout,
-    row_bits,
     row_of,
+    rows_layout,
     rows_of,
     spread_layout,
     word_bits,
@@ -39,13 +39,13 @@ class Place(Component):
 
     Members
     -------
-    comes : In(1), i : In(planned_layout(params))
-        A tuple is about to enter the first stage.
+    comes : In(1), i : In(planned_layout(params)), rows : In(rows_layout(params))
+        A tuple is about to enter the first stage; the addresses of the words from its ``at`` on.
     moves : In(1)
         All go on by a stage; only if the second one's tuple is stored.
     restart : In(1)
         Forget all tuples after this cycle.
-    into : Out(ArrayLayout(row_bits(params), ways))
+    into : Out(rows_layout(params))
         Words to look at, one of each bank, in every cycle.
     used, entered : In(ArrayLayout(bucket_slots, ways))
         What is known of those of the cycle before (:class:`Occupancy`).
@@ -68,6 +68,7 @@ class Place(Component):
 
     comes: Signal
     i: View
+    rows: View
     moves: Signal
     restart: Signal
     into: View
@@ -93,7 +94,8 @@ class Place(Component):
             {
                 **{name: In(1) for name in ("comes", "moves", "restart", "stores")},
                 "i": In(planned_layout(params)),
-                "into": Out(data.ArrayLayout(row_bits(params), params.ways)),
+                "rows": In(rows_layout(params)),
+                "into": Out(rows_layout(params)),
                 "used": In(words),
                 "entered": In(words),
                 **{name: Out(1) for name in ("is_there", "is_placed", "is_displaced", "is_stale")},
@@ -113,6 +115,11 @@ class Place(Component):
         params, bits, ways = self.params, word_bits(self.params), self.params.ways
         planned = planned_layout(params)
         looked, looked_rows = payload_of(planned), payload_of(self.into.shape())
+        # Addresses of the bucket's word and those behind it: an offset is whole rows.
+        looked_home, placed_home, next_rows = (
+            payload_of(self.into.shape(), name=name)
+            for name in ("looked_home", "placed_home", "next_rows")
+        )
         is_looked, is_there, is_placed = Signal(), Signal(), Signal()
         placed = payload_of(planned)
         # Behind the bucket's word: the words that were looked at last, and the next ones.
@@ -123,13 +130,13 @@ class Place(Component):
         position, fresh = payload_of(position_layout(params)), payload_of(params.bucket_slots)
         distance: Any = payload_of(bits)
         # What is read is of the tuple that is about to come, or of the words that are tried next.
-        word = Mux(asks, next_word, self.i.at)
-        m.d.comb += [self.into[bank].eq(row) for bank, row in enumerate(rows_of(params, word))]
+        m.d.comb += self.into.eq(Mux(asks, next_rows.as_value(), self.rows.as_value()))
         recent, is_recent = payload_of(position_layout(params)), Signal()
         m.d.sync += [recent.eq(position), is_recent.eq(self.stores)]
         first = Mux(again, bank_of(params, placed.word), bank_of(params, looked.word))
-        places = [(position, is_placed & ~again), (recent, is_recent)]
-        seen = self._seen(m, looked_rows, places, again)
+        same, was_same = self._same(m, looked_rows, (next_rows, again), position)
+        places = [(position, same, is_placed & ~again), (recent, was_same, is_recent)]
+        seen = self._seen(m, places, again)
         found, which, slot, entered = self._find(m, first, seen)
         words = Mux(
             again,
@@ -165,13 +172,16 @@ class Place(Component):
             m.d.sync += [
                 is_looked.eq(self.comes),
                 looked.eq(self.i),
-                *(looked_rows[k].eq(row) for k, row in enumerate(rows_of(params, self.i.at))),
+                looked_rows.eq(self.rows),
+                *(looked_home[k].eq(row) for k, row in enumerate(rows_of(params, self.i.word))),
+                placed_home.eq(looked_home),
                 is_there.eq(is_looked),
                 is_placed.eq(found & is_looked),
                 placed.eq(looked),
                 offset.eq(looked.start),
                 following.eq(tried),
                 next_word.eq(looked.word + tried),
+                *self._advance(next_rows, looked_home, tried),
                 around.eq(Mux(looked.start != 0, is_end, looked.hint == 0)),
                 twice.eq(0),
                 reach.eq(Mux(looked.now > looked.before, looked.now, looked.before)),
@@ -186,6 +196,7 @@ class Place(Component):
             m.d.sync += [
                 following.eq(beyond),
                 next_word.eq(placed.word + beyond),
+                *self._advance(next_rows, placed_home, beyond),
                 around.eq(around | at_end),
                 twice.eq(twice | at_last),
                 asks.eq(~found),
@@ -210,8 +221,8 @@ class Place(Component):
             spread.now.eq(Mux(raises, _rounded(distance), placed.now)),
             spread.before.eq(placed.before),
             spread.latest.eq(Mux(offset == 0, placed.hint, distance)),
+            self.raised.eq(self.stores & raises),
         ]
-        m.d.sync += self.raised.eq(self.stores & raises)
         m.d.comb += [self.bucket.eq(bucket), self.spread.eq(spread)]
         for each in (looked, placed):
             with m.If(self.raised & (each.word == bucket)):
@@ -226,6 +237,11 @@ class Place(Component):
             m.d.sync += words.eq(Cat((first + k)[:bits] for k in range(ways)))
         return words
 
+    def _advance(self, rows: View, home: View, offset: Value) -> list[Any]:
+        """Set addresses to those of the words at an offset, which is whole rows."""
+        ahead = offset[bank_bits(self.params) :]
+        return [rows[k].eq(home[k] + ahead) for k in range(self.params.ways)]
+
     def _raises(self, m: Module, when: Signal, offset: Value, now: Value, name: str) -> Signal:
         """Return which of the words at an offset lie further than those of this round."""
         raises: Signal = payload_of(self.params.ways, name=f"{name}_raises")
@@ -233,13 +249,34 @@ class Place(Component):
             m.d.sync += raises.eq(Cat((offset | k) > now for k in range(self.params.ways)))
         return raises
 
+    def _same(
+        self, m: Module, looked: View, tried: tuple[View, Signal], position: View
+    ) -> tuple[Value, Value]:
+        """Return in which banks the words that are looked at are those in which slots are taken.
+
+        Of the slot that is taken next, whose word is of those that were looked at or ``tried``
+        before, and of the one that was stored last. Known a cycle ahead, as slots are not.
+        """
+        same, was_same = payload_of(self.params.ways), payload_of(self.params.ways)
+        rows, again = tried
+        stored = [row_of(self.params, position.word)] * self.params.ways
+        with m.If(self.moves):
+            m.d.sync += [
+                same.eq(_equal(self.rows, looked)),
+                was_same.eq(_equal(self.rows, stored)),
+            ]
+        with m.Elif(again):
+            m.d.sync += same.eq(_equal(rows, looked))
+        return same, was_same
+
     def _seen(
-        self, m: Module, rows: View, places: list[tuple[View, Value]], again: Signal
+        self, m: Module, places: list[tuple[View, Value, Value]], again: Signal
     ) -> tuple[list[Any], list[Any]]:
         """Return the used slots of the words that were looked at, and their bits, by bank.
 
         What is stored in this cycle or was in the one before, at ``places``, is not among those
-        that are read. Words that were looked at are read once, and kept while their tuple waits.
+        that are read: each says whether it lies in the word of a bank, if its bank is that one.
+        Words that were looked at are read once, and kept while their tuple waits.
         """
         params = self.params
         words = self.used.shape()
@@ -252,9 +289,8 @@ class Place(Component):
         for bank in range(params.ways):
             slots = Signal(params.bucket_slots, name=f"used{bank}")
             new: list[Any] = []
-            for position, is_new in places:
-                mine = is_new & (bank_of(params, position.word) == bank)
-                mine &= row_of(params, position.word) == rows[bank]
+            for position, same, is_new in places:
+                mine = is_new & (bank_of(params, position.word) == bank) & same[bank]
                 new.append(Mux(mine, position.slot, 0))
             known = Mux(is_old, kept_used[bank], self.used[bank])
             m.d.comb += slots.eq(reduce(or_, new, known))
@@ -274,14 +310,15 @@ class Place(Component):
         params, (used, entered) = self.params, seen
         found, which = Signal(), Signal(bank_bits(params))
         slot, bits = Signal(params.bucket_slots), Signal(params.bucket_slots)
+        # Of each bank first, then of the words in turn.
+        free, is_full = Array(map(_first_free, used)), Array(word.all() for word in used)
         for number in reversed(range(params.ways)):
             chosen = (first + number)[: bank_bits(params)]
-            in_word = Array(used)[chosen]
-            with m.If(~in_word.all()):
+            with m.If(~is_full[chosen]):
                 m.d.comb += [
                     found.eq(1),
                     which.eq(number),
-                    slot.eq(_first_free(in_word)),
+                    slot.eq(free[chosen]),
                     bits.eq(Array(entered)[chosen]),
                 ]
         return found, which, slot, bits
@@ -295,4 +332,9 @@ def _rounded(distance: Value) -> Value:
 
 def _first_free(used: Value) -> Value:
     """Return a bit for the lowest slot that is free; none if all are used."""
-    return ~used & (used + 1)[: len(used)]
+    return Cat(reduce(and_, used[:k], ~used[k]) for k in range(len(used)))
+
+
+def _equal(rows: Any, others: Any) -> Value:
+    """Return in which banks two addresses are the same."""
+    return Cat(row == other for row, other in zip(rows, others, strict=True))
