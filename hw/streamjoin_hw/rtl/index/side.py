@@ -10,7 +10,6 @@ from typing import Any
 
 from amaranth.hdl import Assert, Module, Signal
 from amaranth.lib import data
-from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
 
 from streamjoin_common.contract import DesignParams
@@ -25,6 +24,7 @@ from streamjoin_hw.rtl.index.layouts import (
     stored_layouts,
 )
 from streamjoin_hw.rtl.index.splitters import search_cycles
+from streamjoin_hw.rtl.memory import memory_of
 from streamjoin_hw.rtl.streams import Component, PipeReg, View, payload_of
 
 
@@ -182,21 +182,30 @@ class Side(Component):
 
     def _wait(self, m: Module, name: str, comes: Any, put: Any, take: Signal) -> Any:
         """Keep what an arrival brings until its turn; return that of the oldest."""
-        layout = comes.shape()
-        queue = SyncFIFOBuffered(width=layout.size, depth=queue_tuples(self.params))
+        layout, depth = comes.shape(), queue_tuples(self.params)
+        # A block RAM gives its words late in a cycle.
+        queue: Any = memory_of("lutram", layout, depth)
         m.submodules[f"{name}_queue"] = queue
+        write, read = queue.write_port(), queue.read_port(domain="comb")
+        # A bit more than an address: a full queue is not an empty one.
+        begin, end = (Signal(range(2 * depth), name=f"{name}_{at}") for at in ("begin", "end"))
         m.submodules[name] = oldest = PipeReg(layout)
         # From a register: inputs do not settle together in Amaranth's simulator.
         is_early = Signal(name=f"{name}_early")
-        m.d.sync += is_early.eq(take & ~oldest.o.valid)
+        m.d.sync += [
+            is_early.eq(take & ~oldest.o.valid),
+            end.eq(end + put),
+            begin.eq(begin + (oldest.i.valid & oldest.i.ready)),
+        ]
         m.d.comb += [
-            queue.w_data.eq(comes),
-            queue.w_en.eq(put),
-            oldest.i.valid.eq(queue.r_rdy),
-            oldest.i.payload.eq(queue.r_data),
-            queue.r_en.eq(oldest.i.ready),
+            write.addr.eq(end),
+            write.data.eq(comes),
+            write.en.eq(put),
+            read.addr.eq(begin),
+            oldest.i.valid.eq(begin != end),
+            oldest.i.payload.eq(read.data),
             oldest.o.ready.eq(take),
-            Assert(~put | queue.w_rdy, "the queue of the index overflowed"),
+            Assert(~put | (end != begin ^ depth), "the queue of the index overflowed"),
             Assert(~is_early, "an arrival is handled before it is there"),
         ]
         return oldest.o.p
