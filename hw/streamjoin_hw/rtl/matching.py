@@ -10,7 +10,9 @@ address went to memory:
 ====  ==========================================================================================
 """
 
-from amaranth.hdl import Assert, Module, Mux, Signal
+from typing import Any
+
+from amaranth.hdl import Assert, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
@@ -42,6 +44,15 @@ def word_layout(params: DesignParams) -> data.StructLayout:
     )
 
 
+def _lowest(mask: Value, payloads: list[Any]) -> Any:
+    """Return the payload of the lowest bit that is set, by a tree; the last one if none is."""
+    if len(payloads) == 1:
+        return payloads[0]
+    half = len(payloads) // 2
+    low, high = _lowest(mask[:half], payloads[:half]), _lowest(mask[half:], payloads[half:])
+    return Mux(mask[:half].any(), low, high)
+
+
 class Serialiser(Component):
     """Turn words of a result FIFO into single results, lowest lane first.
 
@@ -53,7 +64,7 @@ class Serialiser(Component):
         The design.
     is_marked : bool
         Words that have one match only are marked as such; then few levels of logic lead to
-        ``word_taken``.
+        ``word_taken``, and from a wide word to a result.
 
     Members
     -------
@@ -93,9 +104,12 @@ class Serialiser(Component):
         held = registers_of(word_layout(self.params), "mask", name="held")
         rest = Signal(self.params.lanes)
         met = Signal(self.params.payload_bits)
-        for lane in reversed(range(self.params.lanes)):
-            with m.If(held.mask[lane]):
-                m.d.comb += met.eq(held.payloads[lane])
+        if self.is_marked:
+            m.d.comb += met.eq(_lowest(held.mask, list(held.payloads)))
+        else:
+            for lane in reversed(range(self.params.lanes)):
+                with m.If(held.mask[lane]):
+                    m.d.comb += met.eq(held.payloads[lane])
         is_held, is_last = held.mask.any(), rest == 0
         if self.is_marked:
             is_held, is_last = Signal(), payload_of(1)
