@@ -51,10 +51,16 @@ RAM_STYLES = {
 """What synthesis tools call each kind of memory, in the attribute ``ram_style``."""
 
 
-def memory_of(kind: str, shape: data.Layout | int, depth: int) -> Any:
-    """Make an empty memory of a kind (``window_memory``) that synthesis tools are asked for."""
+def memory_of(kind: str, shape: data.Layout | int, depth: int, *, is_free: bool = False) -> Any:
+    """Make an empty memory of a kind (``window_memory``) that synthesis tools are asked for.
+
+    If ``is_free``, what is read of a word that is written in the same cycle does not count: Yosys
+    then adds no logic behind the block RAM of parts that do not give the old word.
+    """
     style = RAM_STYLES.get(kind)
-    attributes = {} if style is None else {"ram_style": style}
+    attributes: dict[str, Any] = {} if style is None else {"ram_style": style}
+    if is_free:
+        attributes["no_rw_check"] = 1
     return Memory(shape=shape, depth=depth, init=[], attrs=attributes)
 
 

@@ -17,7 +17,7 @@ happens for a cycle, in which all errands inside that rely on it are marked; one
 not carried out, but planned anew with all behind it.
 """
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Assert, Module, Mux, Signal
 from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 
@@ -25,8 +25,10 @@ from streamjoin_common.contract import DesignParams
 from streamjoin_hw.rtl.index.ages import Ages
 from streamjoin_hw.rtl.index.choose import Chooser
 from streamjoin_hw.rtl.index.layouts import (
+    bank_of,
     errand_layout,
     row_bits,
+    row_of,
     rows_layout,
     rows_of,
     sequence_bits,
@@ -37,7 +39,7 @@ from streamjoin_hw.rtl.index.occupancy import Occupancy
 from streamjoin_hw.rtl.index.place import Place
 from streamjoin_hw.rtl.index.plan import Planner
 from streamjoin_hw.rtl.index.words import Words
-from streamjoin_hw.rtl.streams import Component, View, registers_of
+from streamjoin_hw.rtl.streams import Component, View, payload_of, registers_of
 
 
 class Half(Component):
@@ -171,6 +173,7 @@ class Half(Component):
         with m.If(self.clear):
             m.d.sync += [is_over.eq(0), has_begun.eq(0)]
         self._store(m, (occupancy, words, ages, place), stores)
+        self._check(m, last.rows, place.position, stores)
         m.d.comb += [
             planner.clear.eq(self.clear),
             planner.put.eq(self.put),
@@ -194,6 +197,23 @@ class Half(Component):
             self.held.eq(ages.held),
         ]
         return m
+
+    def _check(self, m: Module, rows: View, position: View, stores: Signal) -> None:
+        """Assert that no slot counts that was read as a tuple was stored in it."""
+        params, slots = self.params, self.params.bucket_slots
+        read, written, is_written = (
+            payload_of(rows.shape(), name="read"),
+            payload_of(position.shape(), name="written"),
+            Signal(name="is_written"),
+        )
+        m.d.sync += [read.eq(rows), written.eq(position), is_written.eq(stores)]
+        for bank in range(params.ways):
+            is_here = is_written & (bank_of(params, written.word) == bank)
+            is_here &= row_of(params, written.word) == read[bank]
+            live = self.live[bank * slots : (bank + 1) * slots]
+            m.d.comb += Assert(
+                ~(is_here & (live & written.slot).any()), "a tuple was read as it was stored"
+            )
 
     def _sweep(self, m: Module, parts: tuple[Planner, Occupancy]) -> None:
         """Empty a row of words in each cycle."""

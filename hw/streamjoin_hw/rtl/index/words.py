@@ -63,9 +63,9 @@ class Words(Component):
         slots = params.bucket_slots
         for bank in range(params.ways):
             for slot in range(slots):
-                memory: Any = memory_of(
-                    params.window_memory, self.body, params.buckets // params.ways
-                )
+                # A tuple is stored in a slot that is not used: who reads it does not count it.
+                depth = params.buckets // params.ways
+                memory: Any = memory_of(params.window_memory, self.body, depth, is_free=True)
                 m.submodules[f"slot{bank}_{slot}"] = memory
                 write, read = memory.write_port(), memory.read_port()
                 mine = (bank_of(params, self.position.word) == bank) & self.position.slot[slot]
