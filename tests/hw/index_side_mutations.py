@@ -132,4 +132,34 @@ INDEX_SIDE_MUTATIONS = {
         _PLAN,
         "errands are not shown in order",
     ),
+    "stored-where-words-were-tried": Mutation(
+        Fault(
+            "rtl.index.place",
+            "m.d.sync += same.eq(_equal(rows, looked))",
+            "m.d.sync += same.eq(0)",
+            "behind a tuple that tried more words the next one takes its slot",
+        ),
+        f"{_HALF}[2-31-16]",
+        "assert",
+    ),
+    "arrival-dropped-while-the-oldest-waits": Mutation(
+        Fault(
+            "rtl.index.side",
+            "begin.eq(begin + (oldest.i.valid & oldest.i.ready))",
+            "begin.eq(begin + oldest.i.valid)",
+            "what waits behind the oldest arrival is lost",
+        ),
+        _WAITS,
+        "Error",
+    ),
+    "highest-lane-first": Mutation(
+        Fault(
+            "rtl.matching",
+            "return Mux(mask[:half].any(), low, high)",
+            "return Mux(mask[half:].any(), high, low)",
+            "the payload of a word's highest lane is given with each of its lanes",
+        ),
+        "test_index_words.py::test_an_interval_of_more_words_than_the_index_has_is_all_of_them",
+        "Error",
+    ),
 }
