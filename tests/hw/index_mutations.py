@@ -274,7 +274,7 @@ INDEX_MUTATIONS = {
     "stored-ahead-of-its-search": Mutation(
         Fault(
             "rtl.index.half",
-            "~place.is_stale & ~waits & ~ages.blocked",
+            "~place.is_stale & is_bare & ~ages.blocked",
             "~place.is_stale & ~ages.blocked",
             "a tuple is stored while the search before it waits",
         ),
@@ -294,8 +294,8 @@ INDEX_MUTATIONS = {
     "read-on-while-held": Mutation(
         Fault(
             "rtl.index.half",
-            "~(last.scans & self.hold) & ~is_idle",
-            "~is_idle",
+            "~last.stale & ~(last.scans & self.hold)",
+            "~last.stale",
             "words are read while the result FIFO is full",
         ),
         "test_index.py::test_one_key_everywhere_overflows_nothing",

@@ -139,7 +139,7 @@ class Half(Component):
         moves, restarts, searches, stores = Signal(), Signal(), Signal(), Signal()
         ready = self._choose(m, (planner, place), moves, restarts)
         last: View = registers_of(ready.shape(), "search", name="last")
-        waits, is_idle, is_stale = last.search & ~searches, Signal(), Signal()
+        is_idle, is_stale, can_search, is_bare = Signal(), Signal(), Signal(), Signal()
         is_over, has_begun = Signal(), Signal()
         m.d.comb += [
             # A round ends in a cycle of its own, not in the middle of a search, which would begin
@@ -147,9 +147,12 @@ class Half(Component):
             ages.turn.eq(is_over & ~has_begun),
             is_idle.eq(self.wait | place.raised | ages.turn),
             is_stale.eq(Mux(last.search, last.stale, place.is_there & place.is_stale)),
-            searches.eq(last.search & ~last.stale & ~(last.scans & self.hold) & ~is_idle),
-            stores.eq(place.is_placed & ~place.is_stale & ~waits & ~ages.blocked & ~is_idle),
-            moves.eq(~waits & (stores | ~place.is_there) & ~place.raised),
+            can_search.eq(last.search & ~last.stale & ~(last.scans & self.hold)),
+            searches.eq(can_search & ~is_idle),
+            # Whether to search is not waited for: in a cycle that is not idle it will be done.
+            is_bare.eq(~last.search | can_search),
+            stores.eq(place.is_placed & ~place.is_stale & is_bare & ~ages.blocked & ~is_idle),
+            moves.eq((searches | ~last.search) & (stores | ~place.is_there) & ~place.raised),
             restarts.eq(is_stale | ages.turn),
             self.scan.eq(searches & last.scans),
             self.searched.eq(searches & last.ends),

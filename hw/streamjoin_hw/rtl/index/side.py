@@ -128,7 +128,7 @@ class Side(Component):
         """Build the parts and connect them."""
         m = Module()
         params, side = self.params, self.side
-        stored, asking = stored_layouts(params)[side], asking_layouts(params)[side]
+        stored = stored_layouts(params)[side]
         m.submodules.half = half = Half(params, stored, queue_tuples(params))
         m.submodules.comparers = comparers = Comparers(params, side)
         entering = data.StructLayout({"full": 1, "body": stored})
@@ -136,10 +136,12 @@ class Side(Component):
         m.d.comb += [enters.full.eq(self.full), enters.body.eq(self.enters)]
         is_stored = self.put & self.errand.stores
         waits = self._wait(m, "enters", enters, is_stored, half.stored)
-        asks = self._wait(m, "asks", self.asks, self.put & ~self.errand.stores, half.searched)
-        asked, asker = payload_of(asking), payload_of(NUMBER_BITS)
+        # What was read is compared two cycles after, so that it is early enough to ask for the next
+        # one a cycle after.
+        is_asked, asker = Signal(), payload_of(NUMBER_BITS)
+        asks = self._wait(m, "asks", self.asks, self.put & ~self.errand.stores, is_asked)
         m.d.sync += [
-            asked.eq(asks),
+            is_asked.eq(half.searched),
             asker.eq(self.next_number),
             self.next_number.eq(self.next_number + self.begun),
         ]
@@ -156,7 +158,7 @@ class Side(Component):
             comparers.scan.eq(half.scan),
             comparers.tuples.eq(half.tuples),
             comparers.live.eq(half.live),
-            comparers.asks.eq(asked),
+            comparers.asks.eq(asks),
             comparers.number.eq(asker),
             comparers.choose.eq(self.choose),
             comparers.take.eq(self.take),
