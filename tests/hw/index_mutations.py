@@ -269,7 +269,7 @@ INDEX_MUTATIONS = {
             "of two tuples that follow one another the second takes the first one's slot",
         ),
         f"{_HALF}[2-27-16]",
-        "assert",
+        "just being stored",
     ),
     "stored-ahead-of-its-search": Mutation(
         Fault(
@@ -309,7 +309,7 @@ INDEX_MUTATIONS = {
             "of two tuples with a cycle between them the second takes the first one's slot",
         ),
         f"{_HALF}[2-27-16]",
-        "assert",
+        "just being stored",
     ),
     "words-of-the-tuple-behind": Mutation(
         Fault(
