@@ -319,7 +319,7 @@ INDEX_MUTATIONS = {
             "a tuple that waits is stored by what the words of the one behind it hold",
         ),
         f"{_HALF}[2-27-16]",
-        "assert",
+        "just being stored",
     ),
     "word-not-within-its-bucket": Mutation(
         Fault(

@@ -98,7 +98,7 @@ INDEX_PLAN_MUTATIONS = {
             "a search is carried out in the cycle in which it is marked",
         ),
         _HALF,
-        "a tuple is ",
+        "just being stored",
     ),
     "stale-search-carried-out": Mutation(
         Fault(
