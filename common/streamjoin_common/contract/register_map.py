@@ -54,7 +54,7 @@ def _time_registers(params: DesignParams) -> list[Register]:
             "rw",
             f"Time window of {side}: a pair of which this side's tuple arrived first joins if "
             f"the other arrived less than this later; from 1 to {maximum - 1}; {maximum}, as after "
-            "reset, is no limit.",
+            f"reset, is no limit. A tuple's own time is at most {maximum - 1}.",
             f"counts for every {side} tuple accepted from the cycle of the write's response on",
         )
         for index, side in enumerate("RS")

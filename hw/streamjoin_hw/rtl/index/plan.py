@@ -158,7 +158,8 @@ class Planner(Component):
         end, fetch, begin = (
             Signal(range(2 * self.depth), name=name) for name in ("end", "fetch", "begin")
         )
-        ahead, left = Signal(range(AHEAD + 1)), payload_of(bits - self._bank_bits)
+        # Verilog has no wires of no bits: the fewest buckets are a single row.
+        ahead, left = Signal(range(AHEAD + 1)), payload_of(max(1, bits - self._bank_bits))
         row: View = registers_of(self._row_layout(), "valid", name="row")
         loads, ends = Signal(), Signal()
         m.d.comb += [
@@ -207,7 +208,7 @@ class Planner(Component):
         """Build the spreads of the banks; return those of a word and the next ones, a cycle on."""
         params, layout = self.params, spread_layout(self.params)
         spreads = []
-        depth, low = params.buckets // self.banks, self._bank_bits
+        depth, low = max(2, params.buckets // self.banks), self._bank_bits
         for bank in range(self.banks):
             # The first of this bank that is not in front of the word.
             row = (word + (self.banks - 1 - bank))[low : word_bits(params)]
