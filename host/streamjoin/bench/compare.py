@@ -196,12 +196,14 @@ def compare_one(
         _enter(join, _Call(request, *in_hand, comparison.knobs.get(name, {})), say)
         for name, join in zip(comparison.engines, joins, strict=True)
     ]
-    for number in range(comparison.rounds + 1):
-        gc.collect()
-        gc.freeze()  # what is there already is not looked through again before each run
-        for entrant in entrants:
-            _one_round(entrant, number, comparison.name, expected, show)
-    gc.unfreeze()
+    try:
+        for number in range(comparison.rounds + 1):
+            gc.collect()
+            gc.freeze()  # what is there already is not looked through again before each run
+            for entrant in entrants:
+                _one_round(entrant, number, comparison.name, expected, show)
+    finally:
+        gc.unfreeze()
     workload = {
         "name": comparison.name,
         "kind": comparison.kind,
