@@ -125,6 +125,11 @@ def test_a_window_or_seed_that_is_none_is_refused(
         (("--windows", "8,x"), "--windows must be integers from 1 up, as in 1,2,4, not 'x'"),
         (("--rates", "-1"), "--rates must be numbers from 0 up, as in 1,2,4, not '-1'"),
         (
+            ("--windows", "8,2", "--rates", "1,3"),
+            "--rates must be at most 2: a tuple owes no more matches than a window holds tuples; "
+            "not 3",
+        ),
+        (
             ("--keys", "some"),
             "--keys must be among uniform, zipf, zipf-both, gauss, shifting, one, reference, "
             "not 'some'",

@@ -31,8 +31,9 @@ def configure(action: argparse.ArgumentParser) -> None:
         ("--rates", f"matches that a tuple owes on average ({USUAL_RATES}; 1 where cores scan)"),
         (
             "--keys",
-            f"uniform, zipf (R by Zipf's law, S evenly), zipf-both, gauss, shifting or reference "
-            f"(the reference band query) ({USUAL_KEYS}; uniform where cores scan)",
+            f"uniform, zipf (R by Zipf's law, S evenly), zipf-both, gauss, shifting, one (the same "
+            f"key everywhere) or reference (the reference band query) ({USUAL_KEYS}; uniform where "
+            "cores scan)",
         ),
         (
             "--sides",
@@ -112,6 +113,15 @@ def _loads(arguments: argparse.Namespace, params: DesignParams) -> "list[Load]":
         _number("--rates", string, 0)
         for string in _words(usual_rates if arguments.rates is None else arguments.rates)
     ]
+    most = min(windows)
+    if arguments.rates is None:
+        rates = [rate for rate in rates if rate <= most]
+    for rate in rates:
+        if rate > most:
+            raise UsageError(
+                f"--rates must be at most {most}: a tuple owes no more matches than a window holds "
+                f"tuples; not {rate:g}"
+            )
     kinds = _among("--keys", usual_keys if arguments.keys is None else arguments.keys, KEYS)
     usual_sides = ",".join(SIDES) if scans else "random"
     sides = _among("--sides", usual_sides if arguments.sides is None else arguments.sides, SIDES)

@@ -57,8 +57,8 @@ class Load:
     window : int
         Count window of both sides in tuples.
     match_rate : float
-        Matches that a tuple owes on average where at least one side is uniform: there are
-        ``window / match_rate`` keys. At 0 no key is on both sides, and each has ``window`` keys.
+        Matches that a tuple owes on average where at least one side is uniform, at most
+        ``window``: there are ``window / match_rate`` keys. At 0 no key is on both sides, and each has ``window`` keys.
     keys : str
         One of :data:`KEYS`.
     tuples : int
@@ -166,7 +166,8 @@ def widths(params: DesignParams, load: Load) -> dict[str, int]:
     for index, term in enumerate(params.terms):
         if term.kind is not TermKind.BAND:
             continue
-        width = round(load.match_rate * (1 << 31) / load.window) if is_band(params, load) else 0
+        share = load.match_rate / load.window if is_band(params, load) else 0
+        width = min(round(share * (1 << 31)), (1 << 31) - 1)
         if load.keys == "reference":
             is_float = term.type is KeyType.FLOAT32
             width = int(np.float32(REFERENCE_WIDTH).view(np.uint32)) if is_float else 10
