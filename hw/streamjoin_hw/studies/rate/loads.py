@@ -58,7 +58,8 @@ class Load:
         Count window of both sides in tuples.
     match_rate : float
         Matches that a tuple owes on average where at least one side is uniform, at most
-        ``window``: there are ``window / match_rate`` keys. At 0 no key is on both sides, and each has ``window`` keys.
+        ``window``: there are ``window / match_rate`` keys. At 0 no key is on both sides, and each
+        has ``window`` keys.
     keys : str
         One of :data:`KEYS`.
     tuples : int
