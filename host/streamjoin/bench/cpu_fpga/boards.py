@@ -43,10 +43,11 @@ class Board:
         """Return the shares of its part that a design takes by the cells of a stored synthesis.
 
         Where that is of another part, its cells are divided by what this one offers: both have
-        LUTs of six inputs and block RAM of 18 kbit.
+        LUTs of six inputs and block RAM of 18 kbit. ``uram``, UltraRAM, is there where it is used.
         """
         used, here = synthesis(preset)["resources"], synthesis(self.preset)["resources"]
-        return {name: used[name]["used"] / here[name]["available"] for name in ("lut", "ramb18")}
+        asked = [name for name in ("lut", "ramb18", "uram") if used.get(name, {}).get("used")]
+        return {name: used[name]["used"] / here[name]["available"] for name in asked}
 
 
 @cache

@@ -133,7 +133,8 @@ def area_of(who: str, query: str) -> dict[str, float] | None:
     Returns
     -------
     dict or None
-        ``lut`` and ``ramb18``; None for a design that was not synthesised.
+        ``lut``, ``ramb18`` and, where it is used, ``uram``; None for a design that was not
+        synthesised.
     """
     for each in CONTESTANTS:
         if each.name == who and query in each.queries and each.board and each.preset:

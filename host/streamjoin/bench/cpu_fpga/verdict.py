@@ -79,15 +79,20 @@ def lowest(records: Sequence[Record]) -> Lowest | None:
 
 @dataclass(frozen=True)
 class Boards:
-    """Boards whose fastest designs have the same rates and latencies at every window.
+    """Boards whose fastest designs have the same rates and latencies at the windows they hold.
 
     Attributes
     ----------
     names : tuple of str
         As tables and charts call them.
     fastest : dict of int to list of dict
-        By window, the record of each board's fastest design.
+        By window, the record of the fastest design of each board that holds it.
     """
+
+    def alone(self, window: int) -> str:
+        """Name the boards that hold a window where not all of them do; empty where all do."""
+        here = self.fastest[window]
+        return "" if len(here) == len(self.names) else " or ".join(map(board_of, here))
 
     names: tuple[str, ...]
     fastest: dict[int, list[Record]]
@@ -105,23 +110,49 @@ class Boards:
 
 
 def by_board(records: Sequence[Record]) -> list[Boards]:
-    """Return the boards of the designs of a query, those of the same figures as one."""
+    """Return the boards of the designs of a query, those of the same figures as one.
+
+    A board that holds windows for which another has no design may still be one with it.
+    """
     found: dict[str, dict[int, Record]] = {}
     for record in records:
         if not record["is_fpga"]:
             continue
-        mine = found.setdefault(str(record["who"]).partition(",")[0], {})
+        mine = found.setdefault(board_of(record), {})
         held = mine.get(record["window"])
         if held is None or with_transfer(record) > with_transfer(held):
             mine[record["window"]] = record
-    groups: dict[tuple[Any, ...], list[str]] = {}
+    groups: list[list[str]] = []
     for name, mine in found.items():
-        figures = ((with_transfer(each), latency_with_transfer_us(each)) for each in mine.values())
-        groups.setdefault((*mine, *figures), []).append(name)
+        same = (each for each in groups if all(_agree(found[other], mine) for other in each))
+        if (group := next(same, None)) is None:
+            groups.append(group := [])
+        group.append(name)
     return [
-        Boards(tuple(names), {at: [found[name][at] for name in names] for at in found[names[0]]})
-        for names in groups.values()
+        Boards(
+            tuple(names),
+            {
+                at: [found[name][at] for name in names if at in found[name]]
+                for at in sorted({at for name in names for at in found[name]})
+            },
+        )
+        for names in groups
     ]
+
+
+def _agree(one: dict[int, Record], other: dict[int, Record]) -> bool:
+    """Whether two boards hold a window alike and have the same figures at all that both hold."""
+    common = one.keys() & other.keys()
+    return bool(common) and all(
+        figure(one[at]) == figure(other[at])
+        for at in common
+        for figure in (with_transfer, latency_with_transfer_us)
+    )
+
+
+def board_of(record: Record) -> str:
+    """Return the board of a design's record."""
+    return str(record["who"]).partition(",")[0]
 
 
 def verdicts(records: Sequence[Record]) -> list[dict[str, Any]]:
@@ -185,7 +216,7 @@ def _said(query: str, mine: Sequence[dict[str, Any]]) -> str:
     if groups:
         held = [at for at in mine if at["boards"]]
         cores = _range([with_transfer(at["cpu"]) / 1e6 for at in held])
-        rates = "; ".join(map(_rates, groups.values()))
+        rates = "; ".join(_rates(group, len(held)) for group in groups.values())
         said = [
             f"at windows of {_windows(held)} tuples a core sustains {cores} M tuples/s; "
             f"through its port {rates}.",
@@ -201,7 +232,7 @@ def _said(query: str, mine: Sequence[dict[str, Any]]) -> str:
     return f"{query[0].upper()}{query[1:]}: {text[0].lower()}{text[1:]}"
 
 
-def _rates(group: Sequence[dict[str, Any]]) -> str:
+def _rates(group: Sequence[dict[str, Any]], windows: int) -> str:
     """Say by how much boards are faster than a core, or slower."""
     boards = group[0]["boards"]
     won = [at["rate_ratio"] for at in group if at["rate_ratio"] > 1]
@@ -209,7 +240,13 @@ def _rates(group: Sequence[dict[str, Any]]) -> str:
     said = [f"{_range(won)} times as much"] if won else []
     if lost:
         said.append(f"only {_range([at['rate_ratio'] for at in lost])} times at {_windows(lost)}")
-    return f"{_named(boards)} ({boards.clock}) {' and '.join(said)}"
+    limits = [
+        f", {_windows([at])} on a {alone} alone"
+        for at in group
+        if (alone := boards.alone(at["window"]))
+    ]
+    at = f" at {_windows(group)}" if len(group) < windows else ""
+    return f"{_named(boards)} ({boards.clock}) {' and '.join(said)}{at}{''.join(limits)}"
 
 
 def _bound(held: Sequence[dict[str, Any]], groups: Sequence[Sequence[dict[str, Any]]]) -> str:

@@ -11,6 +11,7 @@ from streamjoin.bench.cpu_fpga.verdict import (
     Lowest,
     answers,
     best,
+    board_of,
     by_board,
     is_disturbed,
     latency_us,
@@ -108,7 +109,10 @@ def _area(record: Record) -> str:
     if not record["is_fpga"]:
         return units.MISSING
     area = area_of(record["who"], record["query"])
-    return f"{area['lut']:.1%}, {area['ramb18']:.1%}" if area else "not synthesised"
+    if not area:
+        return "not synthesised"
+    ultra = f", UltraRAM {area['uram']:.1%}" if "uram" in area else ""
+    return f"{area['lut']:.1%}, {area['ramb18']:.1%}{ultra}"
 
 
 def _latencies(record: Record, load: str) -> str:
@@ -230,13 +234,13 @@ SUMMARY = ("window", "CPU core: rate", "lowest p99 of its engines, at which rate
 def summary(records: Sequence[Record]) -> list[list[str]]:
     """Return a small table of one query: its headings, and a row for each window."""
     groups = by_board(records)
-    headings = list(SUMMARY)
+    headings, names = list(SUMMARY), [name for boards in groups for name in boards.names]
     for boards in groups:
         headings += [f"{boards.label}: rate through the port", "p99 with, without transfer"]
-    energy = ", ".join(["core", *(name for boards in groups for name in boards.names)])
-    rows = [[*headings, f"J per million: {energy}"]]
+    rows = [[*headings, f"J per million: {', '.join(['core', *names])}"]]
     for at in verdicts(records):
-        low, joules = at["lowest"], [at["cpu"]]
+        low: Lowest | None = at["lowest"]
+        joules: dict[str, Record] = {}
         row = [f"{at['window']:,}", units.rate(with_transfer(at["cpu"])), _lowest(low)]
         for boards in groups:
             here = next((each for each in at["boards"] if each["boards"] == boards), None)
@@ -245,16 +249,21 @@ def summary(records: Sequence[Record]) -> list[list[str]]:
                 continue
             fastest = here["fastest"][0]
             rate = units.rate(with_transfer(fastest))
-            row.append(f"{rate} ({here['rate_ratio']:,.2g} {units.TIMES})")
+            alone = boards.alone(at["window"])
+            row.append(
+                f"{rate} ({here['rate_ratio']:,.2g} {units.TIMES})"
+                + f", {alone} alone" * bool(alone)
+            )
             both = (latency_with_transfer_us(fastest), latency_us(fastest))
             row.append(", ".join(map(units.microseconds, both)))
-            joules += here["fastest"]
-        rows.append([*row, ", ".join(_joules(each) for each in joules)])
+            joules |= {board_of(each): each for each in here["fastest"]}
+        known = [at["cpu"], *map(joules.get, names)]
+        rows.append([*row, ", ".join(map(_joules, known))])
     return rows
 
 
-def _joules(record: Record) -> str:
-    joules = record.get("joules_per_million")
+def _joules(record: Record | None) -> str:
+    joules = record.get("joules_per_million") if record else None
     return units.MISSING if joules is None else units.significant(joules)
 
 
