@@ -22,7 +22,7 @@ from streamjoin.cli.benchmarks import cpu_fpga
 from streamjoin.cli.benchmarks.kept import alone
 from streamjoin.engines import catalog
 from streamjoin.errors import InputError, MismatchError
-from streamjoin.report import stored
+from streamjoin.report import stored, units
 from streamjoin.report.stored import crossover, page
 from streamjoin.tuples import Pairs
 from streamjoin_common.contract.presets import PRESETS
@@ -197,6 +197,29 @@ def test_the_lowest_p99_is_that_of_all_engines_and_loads_with_the_rate_it_was_ha
     assert found is not None
     assert (found.p99_us, found.rate_tuples_per_s, found.who) == (50, 5e4, "CPU core, scan")
     assert lowest([]) is None
+
+
+def test_a_board_that_holds_more_is_one_with_those_it_agrees_with() -> None:
+    records = [
+        record("CPU core, hash", 256, 40e6, 1_000, is_fpga=False),
+        record("larger, index", 256, 200e6, 1, is_fpga=True),
+        record("largest, index", 256, 200e6, 1, is_fpga=True),
+        record("CPU core, hash", 65_536, 20e6, 1_000, is_fpga=False),
+        record("largest, index", 65_536, 180e6, 1, is_fpga=True),
+    ]
+    at_256, at_65536 = (each["boards"][0] for each in verdicts(records))
+    assert at_256["boards"] == at_65536["boards"]
+    assert at_65536["rate_ratio"] == pytest.approx(4.5)
+    (said,) = answers(records)
+    assert "a larger or largest (simulated) 2.5 to 4.5 times as much, 65,536 on a largest" in said
+    (_, row) = crossover.summary(records)[1:]
+    assert row[3] == f"90 M tuples/s (4.5 {units.TIMES}), largest alone"
+    assert row[-1] == f"1, {units.MISSING}, 1"
+    records[2] = record("largest, index", 256, 200e6, 2, is_fpga=True)
+    assert [each["boards"].names for each in verdicts(records)[0]["boards"]] == [
+        ("larger",),
+        ("largest",),
+    ]
 
 
 def test_a_p99_that_falls_as_the_load_rises_is_marked() -> None:
