@@ -213,7 +213,7 @@ def test_a_board_that_holds_more_is_one_with_those_it_agrees_with() -> None:
     (said,) = answers(records)
     assert "a larger or largest (simulated) 2.5 to 4.5 times as much, 65,536 on a largest" in said
     (_, row) = crossover.summary(records)[1:]
-    assert row[3] == f"90 M tuples/s (4.5 {units.TIMES}), largest alone"
+    assert row[3] == f"{units.rate(90e6)} (4.5 {units.TIMES}), largest alone"
     assert row[-1] == f"1, {units.MISSING}, 1"
     records[2] = record("largest, index", 256, 200e6, 2, is_fpga=True)
     assert [each["boards"].names for each in verdicts(records)[0]["boards"]] == [
