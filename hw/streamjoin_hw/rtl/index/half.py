@@ -79,7 +79,7 @@ class Half(Component):
     displaced : Out(1)
         Pulse: a tuple is stored outside its bucket's word.
     held : Out(sequence_bits(params))
-        Tuples in the window.
+        Tuples that were in the window in the cycle before.
     evicted : Out(1), if there are timestamps
         Pulse: two cycles ago a tuple left by count before its time.
     """

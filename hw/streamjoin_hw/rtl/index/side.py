@@ -66,7 +66,7 @@ class Side(Component):
     busy : Out(1)
         Something is inside, other than arrivals.
     reads, displaced : Out(1), held : Out(sequence_bits(params))
-        Pulses, a cycle late, and tuples in the window.
+        Pulses and tuples in the window, a cycle late.
     evicted : Out(1), if there are timestamps
         Pulse: two cycles ago a tuple left by count before its time.
     """
