@@ -115,6 +115,9 @@ class Place(Component):
         params, bits, ways = self.params, word_bits(self.params), self.params.ways
         planned = planned_layout(params)
         looked, looked_rows = payload_of(planned), payload_of(self.into.shape())
+        # Where the search for a slot goes on behind those of the first stage, and of the second.
+        tried, tried_end = payload_of(bits), payload_of(1)
+        beyond, at_end = payload_of(bits), payload_of(1)
         # Addresses of the bucket's word and those behind it: an offset is whole rows.
         looked_home, placed_home, next_rows = (
             payload_of(self.into.shape(), name=name)
@@ -162,14 +165,17 @@ class Place(Component):
         m.d.comb += at_last.eq(again & ~found & around & (offset | (ways - 1)).all())
         m.d.sync += no_slot.eq(at_last & twice)
         with m.If(self.moves):
-            first_end = looked.start | (ways - 1)
-            is_end = (first_end >= looked.now) & (first_end >= looked.before)
-            tried = Mux(
-                looked.start != 0,
-                Mux(is_end, 0, looked.start + ways),
-                Mux(looked.hint != 0, looked.hint, ways),
-            )
+            first_end = self.i.start | (ways - 1)
+            is_end = (first_end >= self.i.now) & (first_end >= self.i.before)
             m.d.sync += [
+                tried.eq(
+                    Mux(
+                        self.i.start != 0,
+                        Mux(is_end, 0, self.i.start + ways),
+                        Mux(self.i.hint != 0, self.i.hint, ways),
+                    )
+                ),
+                tried_end.eq(Mux(self.i.start != 0, is_end, self.i.hint == 0)),
                 is_looked.eq(self.comes),
                 looked.eq(self.i),
                 looked_rows.eq(self.rows),
@@ -182,17 +188,22 @@ class Place(Component):
                 following.eq(tried),
                 next_word.eq(looked.word + tried),
                 *self._advance(next_rows, looked_home, tried),
-                around.eq(Mux(looked.start != 0, is_end, looked.hint == 0)),
+                around.eq(tried_end),
                 twice.eq(0),
                 reach.eq(Mux(looked.now > looked.before, looked.now, looked.before)),
                 asks.eq(is_looked & ~found),
                 again.eq(0),
             ]
         with m.Elif(asks):
-            m.d.sync += [offset.eq(following), asks.eq(0), again.eq(1)]
+            is_end = ~around & ((following | (ways - 1)) >= reach)
+            m.d.sync += [
+                offset.eq(following),
+                beyond.eq(Mux(is_end, 0, following + ways)),
+                at_end.eq(is_end),
+                asks.eq(0),
+                again.eq(1),
+            ]
         with m.Elif(again):
-            at_end = ~around & ((offset | (ways - 1)) >= reach)
-            beyond = Mux(at_end, 0, offset + ways)
             m.d.sync += [
                 following.eq(beyond),
                 next_word.eq(placed.word + beyond),

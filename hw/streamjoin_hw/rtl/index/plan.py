@@ -154,6 +154,8 @@ class Planner(Component):
         memory: Any = memory_of("lutram", layout, self.depth)
         m.submodules.errands = memory
         write, read = memory.write_port(), memory.read_port(domain="comb")
+        # An errand is kept a cycle after it came, and may be the next one in that cycle.
+        newest, has_newest, is_newest = payload_of(layout), Signal(), Signal()
         # A bit more than an address: a full memory is not an empty one.
         end, fetch, begin = (
             Signal(range(2 * self.depth), name=name) for name in ("end", "fetch", "begin")
@@ -164,16 +166,19 @@ class Planner(Component):
         loads, ends = Signal(), Signal()
         m.d.comb += [
             write.addr.eq(end),
-            write.data.eq(self.errand),
-            write.en.eq(self.put),
+            write.data.eq(newest),
+            write.en.eq(has_newest),
             read.addr.eq(fetch),
+            is_newest.eq(fetch == end),
             ends.eq(left == 0),
             row.last.eq(ends),
-            loads.eq((fetch != end) & (~row.valid | ends) & (ahead != AHEAD)),
+            loads.eq((~is_newest | has_newest) & (~row.valid | ends) & (ahead != AHEAD)),
         ]
         taken = self.take_first | (self.take_both << 1)
         m.d.sync += [
-            end.eq(end + self.put),
+            newest.eq(self.errand),
+            has_newest.eq(self.put & ~self.clear),
+            end.eq(end + has_newest),
             begin.eq(begin + self.retired),
             fetch.eq(fetch + loads),
             ahead.eq(ahead + loads - taken),
@@ -183,7 +188,7 @@ class Planner(Component):
             left.eq(left - 1),
         ]
         with m.If(loads):
-            one = read.data
+            one = layout(Mux(is_newest, newest.as_value(), read.data.as_value()))
             m.d.sync += [
                 row.valid.eq(1),
                 row.stores.eq(one.stores),
