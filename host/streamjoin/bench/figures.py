@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from streamjoin.bench import experiments
-from streamjoin.bench.claims import Claim
+from streamjoin.bench.claims import Claim, clock
 from streamjoin.errors import InputError
 from streamjoin_common.documents import read_toml
 from streamjoin_common.installed import shipped
@@ -93,6 +93,8 @@ def papers() -> tuple[Paper, ...]:
                     raise InputError(
                         f"{experiment}: no workload repeats {name}, which a claim is of"
                     )
+    for name in clock.CLAIM.figures:
+        named[name].claims.append(("hw scale", clock.CLAIM))
     for figure in named.values():
         if bool(figure.why) == bool(figure.command or figure.shown_by):
             raise InputError(f"{LIST}: {figure.name} must be shown, or why says why it is not")

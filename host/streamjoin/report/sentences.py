@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 CLAIM_MEASURES = {
     "throughput": "throughput",
     "service_rate": "service rate",
+    "clock": "clock after routing",
     "latency": "95th percentile of latency",
     "median_latency": "median of latency",
     "half": "time to half of the matches",
