@@ -240,12 +240,12 @@ class Plans:
             ctx.set(dut.take_first, takes == 1)
             ctx.set(dut.take_both, takes == 2)
             self.begun, self.shown = self.begun + takes, self.shown + takes
-            done = min(rng.choice([0, 1, 2]), self.begun)
-            ctx.set(dut.retired, done)
             # The last errand before a round ends may have raised a spread, too.
             turns = step % 97 == 96
             restarts = turns or (stale and not self.begun)
             ctx.set(dut.restart, restarts)
+            done = 0 if restarts else min(rng.choice([0, 1, 2]), self.begun)
+            ctx.set(dut.retired, done)
             self._put(ctx)
             spread = self._spread(ctx, raises)
             await ctx.tick()

@@ -154,7 +154,7 @@ INDEX_MUTATIONS = {
     "rounds-too-short": Mutation(
         Fault(
             "rtl.index.ages",
-            "begin.eq(head + self.arrive)",
+            "begin.eq(head + has_arrived)",
             "begin.eq(head)",
             "a round may begin before a tuple of the last but one has expired",
         ),

@@ -52,7 +52,7 @@ class Planner(Component):
     retired : In(2)
         So many of the oldest have been carried out: their room is free.
     restart : In(1)
-        Plan all anew that are not carried out after this cycle.
+        Plan all anew; in this cycle none may be carried out.
     has_first, has_second : Out(1), first, second : Out(planned_layout(params))
         The oldest errand that has not begun and the one behind it.
     take_first, take_both : In(1)
@@ -156,6 +156,8 @@ class Planner(Component):
         write, read = memory.write_port(), memory.read_port(domain="comb")
         # An errand is kept a cycle after it came, and may be the next one in that cycle.
         newest, has_newest, is_newest = payload_of(layout), Signal(), Signal()
+        # Of the cycle before; none is carried out in a cycle in which all is planned anew.
+        was_retired = Signal(2)
         # A bit more than an address: a full memory is not an empty one.
         end, fetch, begin = (
             Signal(range(2 * self.depth), name=name) for name in ("end", "fetch", "begin")
@@ -179,7 +181,8 @@ class Planner(Component):
             newest.eq(self.errand),
             has_newest.eq(self.put & ~self.clear),
             end.eq(end + has_newest),
-            begin.eq(begin + self.retired),
+            was_retired.eq(self.retired),
+            begin.eq(begin + was_retired),
             fetch.eq(fetch + loads),
             ahead.eq(ahead + loads - taken),
             row.word.eq(row.word + self.banks),
@@ -204,9 +207,9 @@ class Planner(Component):
         with m.Elif(ends):
             m.d.sync += row.valid.eq(0)
         with m.If(restarts):
-            m.d.sync += [row.valid.eq(0), ahead.eq(0), fetch.eq(begin + self.retired)]
+            m.d.sync += [row.valid.eq(0), ahead.eq(0), fetch.eq(begin + was_retired)]
         with m.If(self.clear):
-            m.d.sync += [each.eq(0) for each in (end, fetch, begin)]
+            m.d.sync += [each.eq(0) for each in (end, fetch, begin, was_retired)]
         return row
 
     def _read(self, m: Module, word: Value) -> list[Any]:
