@@ -176,7 +176,7 @@ class Expiry:
             full = self.arrived >= self.window
             position = {"word": rng.randrange(8), "slot": 1 << rng.randrange(2)}
             ctx.set(dut.full, full)
-            arrives = rng.random() < 0.7 and not ctx.get(dut.blocked)
+            arrives = rng.random() < (0.7 if step % 100 < 60 else 0.3) and not ctx.get(dut.blocked)
             ctx.set(dut.now, self.now)
             ctx.set(dut.end, self.now + self.length)
             ctx.set(dut.arrive, arrives)

@@ -158,7 +158,7 @@ INDEX_MUTATIONS = {
             "begin.eq(head)",
             "a round may begin before a tuple of the last but one has expired",
         ),
-        f"{_AGES}[300-4000]",
+        f"{_AGES}[8-90]",
         "assert",
     ),
     "position-never-expired": Mutation(

@@ -98,7 +98,7 @@ INDEX_PLAN_MUTATIONS = {
             "a search is carried out in the cycle in which it is marked",
         ),
         _HALF,
-        "just being stored",
+        "a tuple is missing",
     ),
     "stale-search-carried-out": Mutation(
         Fault(
@@ -118,7 +118,7 @@ INDEX_PLAN_MUTATIONS = {
             "a tuple brings its bucket's former spread back",
         ),
         _ONE,
-        "a tuple is ",
+        "a search is passed over",
     ),
     "stale-tuple-looked-at": Mutation(
         Fault(
@@ -127,7 +127,7 @@ INDEX_PLAN_MUTATIONS = {
             "for each in (placed,)",
             "a tuple behind the one that raised their bucket's spread brings the former one back",
         ),
-        _HALF,
+        _ONE,
         "a tuple is ",
     ),
 }
