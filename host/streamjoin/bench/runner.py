@@ -183,7 +183,9 @@ def run_experiment(
                 kept.write(content)
         else:
             say(f"{progress} (done before)")
-        workloads.append({**content["workload"], "seed": point.table.get("seed")})
+        workload = {**content["workload"], "seed": point.table.get("seed")}
+        defined = experiments.definition(point, workload, content["records"])
+        workloads.append({**workload, "definition": defined})
         records += content["records"]
     points.say_unused(done, files, say)
     whole = document(experiment.title, command, workloads, records)

@@ -166,7 +166,7 @@ def _run(args: argparse.Namespace, name: str, threads: int) -> int:
     experiment = experiments.read(name, args.size)
     runner.check(experiment, args.size)
     out = args.out or RUNS / f"{experiment.name}-{args.size}"
-    check_run_folder(out, say, force=args.force)
+    check_run_folder(out, say, force=args.force, whose=(experiment.name, args.size))
     words = ["streamjoin", "bench", name, "--size", args.size]
     words += ["--data", str(args.data)] if args.data != DATA else []
     words += ["--record", str(args.record)] if args.record else []
@@ -228,6 +228,8 @@ def _claims(args: argparse.Namespace) -> int:
             continue
         run = _stored(folder, name, args.size)
         wrong += [f"{folder}: {each}" for each in stored.wrong_results(run)]
+        if stale := experiments.changed(experiment, run):
+            say(f"{folder}: {stale}")
         held = [claim.held(run["records"]) for claim in experiment.claims]
         judged.append(claims_page.Judged(name, run, held))
     if missing:
