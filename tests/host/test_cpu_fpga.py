@@ -26,6 +26,7 @@ from streamjoin.report import stored, units
 from streamjoin.report.stored import crossover, page
 from streamjoin.tuples import Pairs
 from streamjoin_common.contract.presets import PRESETS
+from streamjoin_common.language.predicates import Band
 
 pytestmark = pytest.mark.timeout(600)  # the first use of a design builds its model
 
@@ -83,6 +84,20 @@ def test_a_design_is_measured_in_cycles(monkeypatch: pytest.MonkeyPatch) -> None
     assert faster["cycles_per_tuple"] == found["cycles_per_tuple"]
 
 
+def test_an_ordered_index_answers_an_equality_as_a_band_of_width_0(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(measure.MEASURED, "quick", 500)
+    large = next(each for each in CONTESTANTS if each.name == "ZCU104, large ordered index")
+    assert large.queries == ("equality", "1-D band")
+    small = replace(large, name="tiny", knobs=SMALL_KNOBS["fpga-splitjoin-index"])
+    for query in QUERIES[:2]:  # each result is held beside that of the query's own predicate
+        found = measure.measure(small, query, WINDOW, "quick", lambda _: None)
+        assert found["rate_tuples_per_s"] > 0
+        terms = measure._Point(small, query, WINDOW, print)._request("instant").predicate.terms
+        assert [type(term) for term in terms] == [Band], "one design takes both"
+
+
 def test_a_wrong_result_ends_the_measurement(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(measure.MEASURED, "quick", 100)
     right = measure._Point._right
@@ -111,7 +126,8 @@ def test_designs_are_those_of_the_presets_and_fit_their_boards() -> None:
     assert area == pytest.approx({"lut": 3693 / 53200, "ramb18": 236 / 280})
     assert area_of(HASH.name, "2-D band") is None
     assert area_of("PYNQ-Z2, scan", "2-D band") is None, "it was not synthesised"
-    assert area_of("ZCU104, large ordered index", "1-D band") == ZCU104.area("zcu104-index")
+    for query in ("equality", "1-D band"):
+        assert area_of("ZCU104, large ordered index", query) == ZCU104.area("zcu104-index")
     with_more_room = KV260.area("pynq-z2-hash")
     assert with_more_room == pytest.approx({"lut": 3693 / 117120, "ramb18": 236 / 288})
 
@@ -352,6 +368,19 @@ def test_the_verb_goes_on_where_it_was_interrupted(
     assert "8 points in" in capsys.readouterr().err
     assert len(measured) == 3 + 2 * 3 + 1
     assert (tmp_path / "kept" / "cpu-fpga-quick.json").is_file()
+    kept = json.loads((tmp_path / "cpu-fpga.json").read_text())
+    kept["points"][0]["latency_us"]["50%"]["p99"] = -1.0
+    del kept["points"][1]["check"]
+    (tmp_path / "cpu-fpga.json").write_text(json.dumps(kept))
+    measured.clear()
+    measured += ["one", "two", "three"]
+    assert main(words) == 0
+    said = capsys.readouterr().err
+    for point in kept["points"][:2]:
+        assert f"{point['point']} was changed after it was written; it is measured again" in said
+    assert len(measured) == 3 + 1  # the second is the same design as one that is kept
+    mended = json.loads((tmp_path / "cpu-fpga.json").read_text())["points"]
+    assert {each["latency_us"]["50%"]["p99"] for each in mended} == {2.0}
     assert main([*words, "--threads", "2"]) == 2
     assert "drop --threads" in capsys.readouterr().err
 

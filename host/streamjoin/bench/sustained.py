@@ -3,6 +3,9 @@
 The arrival times of an input are stretched or squeezed until the engine just keeps up. It does if
 it is done soon after the last arrival: what it is behind by then is what its queue has grown.
 
+Whoever else uses the machine for a moment makes an engine fall behind, and never makes it keep up.
+So a rate that was not kept up with is replayed again; if that is kept up with, a third decides.
+
 An input of few tuples is over too soon to show a queue at a high rate. No rate is tried above that
 at which it lasts :data:`MIN_REPLAY_S`; an engine that keeps up there sustains that rate at least.
 """
@@ -25,8 +28,8 @@ GRACE_S = 0.02
 MIN_REPLAY_S = 0.5
 """Minimum length of a replay in seconds: a shorter one says little about a queue."""
 
-MAX_REPLAYS = 8
-"""Maximum replays while all of them, or none, were kept up with."""
+MAX_RATES = 8
+"""Maximum rates that are tried while all of them, or none, were kept up with."""
 
 LOADS = (0.1, 0.5, 0.9)
 """Shares of the sustained rate at which latencies are measured, the same for every engine."""
@@ -129,15 +132,25 @@ class Sustained:
 
     @property
     def best(self) -> Attempt | None:
-        """The fastest replay that was kept up with."""
-        kept_up = [each for each in self.attempts if each.kept_up]
+        """The fastest replay that was kept up with, as most at its rate were."""
+        kept_up = [each for each in self.attempts if each.kept_up and self._holds(each)]
         return max(kept_up, key=lambda each: each.rate_tuples_per_s, default=None)
+
+    def _holds(self, attempt: Attempt) -> bool:
+        """Whether most replays at the rate of this one were kept up with."""
+        rate = attempt.rate_tuples_per_s
+        return is_kept_up([each for each in self.attempts if each.rate_tuples_per_s == rate])
 
     @property
     def wanted(self) -> int:
         """Tuples with which a search beyond the input's highest rate can be expected to end."""
         fastest = max([self.at_rest_tuples_per_s, *(e.rate_tuples_per_s for e in self.attempts)])
         return math.ceil(SPARE * fastest * MIN_REPLAY_S)
+
+
+def is_kept_up(attempts: Sequence[Attempt]) -> bool:
+    """Whether an engine keeps up with a rate: it did in most of its replays."""
+    return 2 * sum(each.kept_up for each in attempts) > len(attempts)
 
 
 def search(
@@ -180,15 +193,20 @@ def search(
     if MIN_REPLAY_S and not _is_simulated(at_rest):
         highest = job.tuples / MIN_REPLAY_S
     attempts: list[Attempt] = []
+    rates = 0
     low, high, rate = 0.0, float("inf"), min(throughput, highest)
     while low < highest and (high == float("inf") or high - low > precision * high):
-        if len(attempts) == MAX_REPLAYS and (not low or high == float("inf")):
+        if rates == MAX_RATES and (not low or high == float("inf")):
             break
-        outcome = join.arriving("replay", rate / natural).run()
-        check(outcome)
-        attempts.append(_attempt(outcome, rate))
-        heard(attempts[-1])
-        if attempts[-1].kept_up:
+        rates += 1
+        here: list[Attempt] = []
+        while not _is_decided(here, once=_is_simulated(at_rest)):
+            outcome = join.arriving("replay", rate / natural).run()
+            check(outcome)
+            here.append(_attempt(outcome, rate))
+            heard(here[-1])
+        attempts += here
+        if is_kept_up(here):
             low = rate
         else:
             high = rate
@@ -237,6 +255,17 @@ def under_loads(
         metrics = outcome.metrics
         loaded.append(Loaded(load, rate, dict(metrics["latency_us"]), metrics["latency_from"]))
     return replace(found, loaded=tuple(loaded))
+
+
+def _is_decided(here: Sequence[Attempt], *, once: bool) -> bool:
+    """Whether the replays at a rate suffice: the first was kept up with, or two agree.
+
+    One replay suffices of a simulation, which nobody disturbs.
+    """
+    if not here or once or here[0].kept_up:
+        return bool(here)
+    behind = sum(not each.kept_up for each in here)
+    return max(behind, len(here) - behind) == 2
 
 
 def _is_simulated(outcome: Outcome) -> bool:
