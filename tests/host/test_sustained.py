@@ -84,7 +84,7 @@ def test_an_engine_that_keeps_up_with_nothing_is_given_up(monkeypatch: pytest.Mo
     monkeypatch.setattr(run, "run", Modelled(10, 100_000))
     result = sustained.search(join_of(job_of()), 0.05, check, lambda _: None)
     assert result.best is None
-    assert len(result.attempts) == 2 * sustained.MAX_RATES, "each is refused by two replays"
+    assert len(result.attempts) == sustained.MAX_RATES
 
 
 def test_latencies_are_those_of_replays_at_shares_of_the_rate_that_was_found(
@@ -127,7 +127,7 @@ class Disturbed(Modelled):
             self.capacity = capacity
 
 
-@pytest.mark.parametrize("held_up", [{0}, {1}, {2}, {0, 3}, {3, 6}])
+@pytest.mark.parametrize("held_up", [{0}, {1}, {2}, {3}, {0, 3}])
 def test_a_replay_that_others_hold_up_does_not_lower_the_rate(
     monkeypatch: pytest.MonkeyPatch, held_up: set[int]
 ) -> None:
@@ -144,10 +144,12 @@ def test_a_rate_is_refused_by_two_replays_of_three(monkeypatch: pytest.MonkeyPat
     def attempt(rate: float, *, kept_up: bool) -> sustained.Attempt:
         return sustained.Attempt(rate, 1.0, 0.0, None, kept_up)
 
-    model = Disturbed(90_000, 60_000, {0, 2})
+    model = Disturbed(90_000, 60_000, {0, 7})
     monkeypatch.setattr(run, "run", model)
     found = sustained.search(join_of(job_of()), 0.05, check, lambda _: None)
-    assert [each.kept_up for each in found.attempts[:3]] == [False, True, False]
+    first = found.attempts[0].rate_tuples_per_s
+    at_first = [each for each in found.attempts if each.rate_tuples_per_s == first]
+    assert [each.kept_up for each in at_first] == [False, True, False]
     assert found.best is not None
     assert found.best.rate_tuples_per_s < 60_000, "what one of three kept up with is not kept"
     kept = (attempt(5.0, kept_up=False), attempt(5.0, kept_up=True), attempt(5.0, kept_up=True))

@@ -4,7 +4,8 @@ The arrival times of an input are stretched or squeezed until the engine just ke
 it is done soon after the last arrival: what it is behind by then is what its queue has grown.
 
 Whoever else uses the machine for a moment makes an engine fall behind, and never makes it keep up.
-So a rate that was not kept up with is replayed again; if that is kept up with, a third decides.
+So the rate that ends a search is replayed again; if that is kept up with, a third decides, and the
+search may go on above it.
 
 An input of few tuples is over too soon to show a queue at a high rate. No rate is tried above that
 at which it lasts :data:`MIN_REPLAY_S`; an engine that keeps up there sustains that rate at least.
@@ -33,6 +34,12 @@ MAX_RATES = 8
 
 LOADS = (0.1, 0.5, 0.9)
 """Shares of the sustained rate at which latencies are measured, the same for every engine."""
+
+AGREEING = 2
+"""Replays that agree on the rate that ends a search."""
+
+NO_BOUND = float("inf")
+"""Lowest rate that was not kept up with, before there is one."""
 
 CLIMB = 1.25
 """Next rate by the last where the engine has kept up with every one."""
@@ -138,8 +145,7 @@ class Sustained:
 
     def _holds(self, attempt: Attempt) -> bool:
         """Whether most replays at the rate of this one were kept up with."""
-        rate = attempt.rate_tuples_per_s
-        return is_kept_up([each for each in self.attempts if each.rate_tuples_per_s == rate])
+        return is_kept_up(_at(self.attempts, attempt.rate_tuples_per_s))
 
     @property
     def wanted(self) -> int:
@@ -193,24 +199,20 @@ def search(
     if MIN_REPLAY_S and not _is_simulated(at_rest):
         highest = job.tuples / MIN_REPLAY_S
     attempts: list[Attempt] = []
-    rates = 0
-    low, high, rate = 0.0, float("inf"), min(throughput, highest)
-    while low < highest and (high == float("inf") or high - low > precision * high):
-        if rates == MAX_RATES and (not low or high == float("inf")):
-            break
-        rates += 1
-        here: list[Attempt] = []
-        while not _is_decided(here, once=_is_simulated(at_rest)):
-            outcome = join.arriving("replay", rate / natural).run()
-            check(outcome)
-            here.append(_attempt(outcome, rate))
-            heard(here[-1])
-        attempts += here
-        if is_kept_up(here):
-            low = rate
-        else:
-            high = rate
-        rate = min(CLIMB * low, highest) if high == float("inf") else (low + high) / 2
+    rate = min(throughput, highest)
+    while rate:
+        outcome = join.arriving("replay", rate / natural).run()
+        check(outcome)
+        attempts.append(_attempt(outcome, rate))
+        heard(attempts[-1])
+        low, high = _bounds(attempts)
+        rate = 0.0
+        if low < highest and (high == NO_BOUND or high - low > precision * high):
+            tried = len({each.rate_tuples_per_s for each in attempts})
+            if tried < MAX_RATES or len({each.kept_up for each in attempts}) == 2:
+                rate = min(CLIMB * low, highest) if high == NO_BOUND else (low + high) / 2
+        elif low < highest and not _is_simulated(at_rest) and _is_open(_at(attempts, high)):
+            rate = high
     if low >= highest:  # so short a run at rest is all compiling: it is no hint without another
         again = resting.run(prepared=prepared)
         throughput = max(throughput, float(again.metrics["throughput_tuples_per_s"]))
@@ -257,15 +259,25 @@ def under_loads(
     return replace(found, loaded=tuple(loaded))
 
 
-def _is_decided(here: Sequence[Attempt], *, once: bool) -> bool:
-    """Whether the replays at a rate suffice: the first was kept up with, or two agree.
+def _at(attempts: Sequence[Attempt], rate: float) -> list[Attempt]:
+    return [each for each in attempts if each.rate_tuples_per_s == rate]
 
-    One replay suffices of a simulation, which nobody disturbs.
-    """
-    if not here or once or here[0].kept_up:
-        return bool(here)
+
+def _bounds(attempts: Sequence[Attempt]) -> tuple[float, float]:
+    """Return the highest rate that was kept up with, and the lowest above it that was not."""
+    kept = {
+        each.rate_tuples_per_s: is_kept_up(_at(attempts, each.rate_tuples_per_s))
+        for each in attempts
+    }
+    low = max((rate for rate, is_kept in kept.items() if is_kept), default=0.0)
+    refused = (rate for rate, is_kept in kept.items() if not is_kept and rate > low)
+    return low, min(refused, default=NO_BOUND)
+
+
+def _is_open(here: Sequence[Attempt]) -> bool:
+    """Whether another replay at a rate may still turn the majority."""
     behind = sum(not each.kept_up for each in here)
-    return max(behind, len(here) - behind) == 2
+    return max(behind, len(here) - behind) < AGREEING
 
 
 def _is_simulated(outcome: Outcome) -> bool:
