@@ -64,6 +64,15 @@ def read(path: Path) -> dict[str, Any]:
     return found
 
 
+def is_one(path: Path) -> bool:
+    """Whether a file holds points of CPU beside FPGA, as a run keeps or stores them."""
+    try:
+        found = read_json(path)
+    except (DocumentError, OSError):
+        return False
+    return isinstance(found, dict) and "points" in found and "format" not in found
+
+
 def _check_point(at: _At, given: Any, seen: set[tuple[Any, ...]]) -> None:
     point = at.mapping(given, "a point")
     names = [query.name for query in QUERIES]
