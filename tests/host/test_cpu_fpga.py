@@ -438,6 +438,10 @@ def test_the_verb_goes_on_where_it_was_interrupted(
     monkeypatch.setattr(cpu_fpga, "WINDOWS", {"quick": (8, 64)})
     words = ["bench", "cpu-fpga", "--out", str(tmp_path)]
     assert main(words) == 130
+    assert (
+        f"finished points are kept in {tmp_path}; to go on, type streamjoin bench cpu-fpga "
+        f"--size quick --out {tmp_path}"
+    ) in " ".join(capsys.readouterr().err.split())
     assert main(words) == 0
     assert len(measured) == len(set(measured)) == 1 + 2 * 3 + 1  # TINY holds 8, for equality
     out = capsys.readouterr()
