@@ -18,7 +18,6 @@ from streamjoin.bench import experiments, identity, points, runner
 from streamjoin.cli import main
 from streamjoin.engines import catalog
 from streamjoin.engines.intra.npj import Npj
-from streamjoin.errors import InputError
 from streamjoin.report.charts import bars, curves, stacked, sweeps
 from streamjoin.report.charts.canvas import Chart
 
@@ -328,62 +327,6 @@ def test_a_wrong_result_has_no_figure_and_is_not_kept(little: Path, data: Path) 
     assert {record["status"] for record in wrong} == {"wrong"}
     assert not any("throughput_tuples_per_s" in record for record in wrong)
     assert not list((little.parent / "run" / points.FOLDER).iterdir())
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "sentence"),
-    [
-        ('title = "A little one"', "title = 5", "title must be a string, not 5"),
-        ("baseline", "base", "has no key 'base'"),
-        ("[[workload]]", "[[workload]]\nfull = 1\n[[workload]]", "workload 1: must be a table"),
-        ("[[workload]]", "[workload]", "must hold [[workload]] tables"),
-        ('name = "pairs"', "", "name must be a string, not None"),
-        ('name = "pairs"', 'name = ""', "workload 1: name must not be empty"),
-        ('name = "pairs"', f'name = "{"x" * 400}"', "has a name of more than 200 bytes"),
-        ('title = "A little one"', 'title = ""', "title must not be empty"),
-        ('"params.duplicates" = [2, 4]', 'engines = [["npj", "mway"]]', "called by a string or a"),
-        ("= [2, 4]", "= [2, nan]", "called by a string or a finite number, not nan"),
-        ("s_tuples = 300", "s_tuples = nan", "params.s_tuples must be a finite number, not nan"),
-        ("published = 0.8", "published = nan", "published must be a ratio above 0, not nan"),
-        ("published = 0.8", f"published = {'9' * 400}", "holds an integer of more than 64 bits"),
-        ("rounds = 1", f"rounds = 0x{'f' * 5000}", "holds an integer of more than 64 bits"),
-        ("s_tuples = 300", f"s_tuples = {2**64}", "holds an integer of more than 64 bits"),
-        ("where = { load = 3 }", "where = { load = 7 }", "no point of 'pairs' has load = 7"),
-        ("= [2, 4]", "= 2", "sweep must be a table of lists"),
-        ("= [2, 4]", "= [2, 2]", "two points are called 'pairs duplicates=2 load=1'"),
-        ('"params.duplicates"', '"seed.x"', "sweep seed.x: seed is not a table"),
-        ("title", "title =", "is not an experiment: is not TOML"),
-        ('"mway"]', '"mvay"]', "mvay"),
-        ('"mway"]', '"npj"]', "engines must be different names"),
-        ("rounds = 1", "rounds = 0", "rounds must be 1 to 1000, not 0"),
-        ("rounds = 1", "rouns = 1", "has no key 'rouns'; it takes name, kind"),
-        ('window = "all"', 'window = "tumble"', "a window is all, tumbling:DUR"),
-        ("threads = 1", "threads = 0", "threads must be an integer from 1"),
-        ("rounds = 1", "speedup = nan", "speedup must be a number above 0, not nan"),
-        ("s_tuples = 300", "s_tuples = 2024-01-01", "params.s_tuples must be a number or a string"),
-        ('kind = "equi"', "kind = 2024-01-01", "kind must be a string"),
-        ('baseline = "npj"', 'baseline = "nope"', "baseline must be an engine of a workload"),
-    ],
-)
-def test_a_wrong_experiment_is_refused_in_a_sentence(
-    little: Path, data: Path, old: str, new: str, sentence: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    little.write_text(LITTLE.replace(old, new, 1))
-    assert bench(little, data) == 2
-    said = capsys.readouterr().err.splitlines()
-    assert sentence in said[-1]
-    assert not (little.parent / "run").exists()
-
-
-def test_an_unknown_experiment_is_told_with_those_there_are() -> None:
-    with pytest.raises(InputError, match="no experiment 'x'; there is handshake-band"):
-        experiments.read("x", "quick")
-
-
-def test_a_folder_of_something_else_is_left_alone(little: Path, data: Path) -> None:
-    (little.parent / "run").mkdir()
-    (little.parent / "run" / "mine.txt").write_text("mine")
-    assert bench(little, data) == 2
 
 
 def test_the_list_names_every_experiment(capsys: pytest.CaptureFixture[str]) -> None:

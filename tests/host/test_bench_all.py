@@ -90,7 +90,7 @@ def found_in(here: Path) -> dict[str, Any]:
     }
     compared = json.loads((here / "runs/bench/cpu-fpga-quick/cpu-fpga.json").read_text())
     for point in compared["points"]:
-        del point["measured"]
+        del point["measured"], point["check"]  # a digest of the times, too
     left["cpu-fpga"] = sorted(compared["points"], key=lambda point: str(point["point"]))
     left["records"] = sorted(path.name for path in (here / "records").iterdir())
     left["pages"] = sorted(path.parent.name for path in (here / "runs/bench").glob("*/report.html"))

@@ -152,7 +152,7 @@ def test_of_several_engines_the_best_at_each_point_counts_and_a_share_is_not_div
         claims.read([alone], "x.toml", entrants)
     waits = record_of("npj", 1, 1) | {"phases_ms": {"wait": 30.0, "probe": 10.0}}
     share = alone | {"of": "wait_share", "published": 0.5}
-    (claim,) = claims.read([share], "x.toml", ENTRANTS)
+    (claim,) = claims.read([share], "x.toml", ENTRANTS[:1])
     held = claim.held([waits])
     assert (held["here"], held["verdict"]) == (0.75, "holds")
 
@@ -231,18 +231,81 @@ def test_a_claim_of_what_was_not_measured_has_no_ratio() -> None:
     failed = {**record_of("prj", 1, 1), "throughput_tuples_per_s": None}
     held = claim.held([record_of("npj", 1, 1), failed])
     assert (held["points"], held["verdict"], held["why"]) == ([], "not measured", "no counters")
-    assert sentences.claim_said(held) == "no point was measured. Why: no counters"
+    assert (
+        sentences.claim_said(held) == "no point was measured. Found by an earlier run: no counters"
+    )
 
 
 @pytest.mark.parametrize("changed", [{"status": "wrong"}, {"status": "failed"}, {"checked": False}])
 def test_a_claim_has_no_ratio_of_a_result_that_is_wrong_or_unchecked(
     changed: dict[str, Any],
 ) -> None:
-    (claim,) = claims.read([CLAIM], "x.toml", ENTRANTS)
+    (claim,) = claims.read([CLAIM], "x.toml", ENTRANTS[:1])
     above, below = record_of("npj", 2, 1), record_of("prj", 1, 1)
     assert claim.held([above, below])["verdict"] == "holds"
     assert claim.held([{**above, **changed}, below])["verdict"] == "not measured"
     assert claim.held([above, {**below, **changed}])["verdict"] == "not measured"
+
+
+@pytest.mark.parametrize("by", ["min", "median", "max"])
+def test_a_claim_whose_points_lack_holds_in_part_at_most_and_says_how_many(by: str) -> None:
+    entrants = [("pairs", ("npj", "prj"), {"load": load}, 1) for load in (1, 2, 3)]
+    (claim,) = claims.read([CLAIM | {"by": by}], "x.toml", entrants)
+    records = [
+        record_of(name, rate, 1, load=load)
+        for load in (1, 2, 3)
+        for name, rate in (("npj", 5 + load), ("prj", 2))
+    ]
+    assert claim.held(records)["verdict"] == "holds"
+    failed = {**records[4], "status": "failed", "checked": False}
+    for left in (records[:4], [*records[:4], failed, records[5]], records[:5]):
+        held = claim.held(left)
+        assert (held["verdict"], held["asked"]) == ("holds in part", 3)
+        assert held["why"] == "1 of 3 points have no figure"
+        assert "of 2 of 3 points, 3.00 to 3.50 x" in sentences.claim_rule(held)
+    assert sentences.claim_rule(claim.held(records[:2])) == "1 of 3 points"
+    (claim,) = claims.read([CLAIM | {"by": by, "published": 9}], "x.toml", entrants)
+    assert claim.held(records[:4])["verdict"] == "does not hold here"
+
+
+def test_the_best_of_several_is_not_known_where_one_of_them_is_wrong() -> None:
+    entrants = [("pairs", ("npj", "prj", "mway"), {"load": 1}, 1)]
+    (claim,) = claims.read([CLAIM | {"over": ["prj", "mway"]}], "x.toml", entrants)
+    records = [record_of(name, rate, 1, load=1) for name, rate in (("npj", 4), ("prj", 1))]
+    faster = record_of("mway", 3, 1, load=1)
+    assert claim.held([*records, faster])["verdict"] == "does not hold here"
+    assert claim.held([*records, {**faster, "status": "wrong"}])["verdict"] == "not measured"
+
+
+def test_a_cause_of_the_file_is_said_to_be_of_an_earlier_run_where_the_claim_does_not_hold() -> (
+    None
+):
+    (claim,) = claims.read([CLAIM | {"why": "a small table"}], "x.toml", ENTRANTS[:1])
+    slow, quick = ([record_of("npj", rate, 1), record_of("prj", 1, 1)] for rate in (1, 5))
+    said = sentences.claim_said(claim.held(slow))
+    assert said.endswith(". Found by an earlier run: a small table")
+    assert "a small table" not in sentences.claim_said(claim.held(quick))
+    (claim,) = claims.read([CLAIM], "x.toml", ENTRANTS[:1])
+    said = sentences.claim_said(claim.held(slow))
+    assert said.endswith(". Why: no run has looked for the cause")
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"over": "npj"},
+        {"over": ["prj", "npj"]},
+        {"engine": ["npj", "prj"]},
+        {"over": "npj", "where": {"load": 1}, "over_where": {"load": 1}},
+        {"over": "npj", "over_where": {"load": 1}},
+    ],
+)
+def test_a_figure_that_is_divided_by_itself_is_refused(asked: dict[str, Any]) -> None:
+    entrants = [("pairs", ("npj", "prj"), {"load": load}, 1) for load in (1, 3)]
+    with pytest.raises(InputError, match=r"claim 1: [np][pr]j with load = 1 is divided by itself"):
+        claims.read([CLAIM | asked], "x.toml", entrants)
+    other = {"over": "npj", "where": {"load": 3}, "over_where": {"load": 1}}
+    claims.read([CLAIM | other], "x.toml", entrants)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,9 +24,11 @@ from streamjoin.cli.benchmarks.kept import alone
 from streamjoin.engines import catalog
 from streamjoin.errors import InputError, MismatchError
 from streamjoin.report import stored, units
+from streamjoin.report.crossover import render_crossover
 from streamjoin.report.stored import crossover, page
 from streamjoin.tuples import Pairs
 from streamjoin_common.contract.presets import PRESETS
+from streamjoin_common.language.predicates import Band
 
 pytestmark = pytest.mark.timeout(600)  # the first use of a design builds its model
 
@@ -83,6 +86,20 @@ def test_a_design_is_measured_in_cycles(monkeypatch: pytest.MonkeyPatch) -> None
     assert faster["cycles_per_tuple"] == found["cycles_per_tuple"]
 
 
+def test_an_ordered_index_answers_an_equality_as_a_band_of_width_0(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(measure.MEASURED, "quick", 500)
+    large = next(each for each in CONTESTANTS if each.name == "ZCU104, large ordered index")
+    assert large.queries == ("equality", "1-D band")
+    small = replace(large, name="tiny", knobs=SMALL_KNOBS["fpga-splitjoin-index"])
+    for query in QUERIES[:2]:  # each result is held beside that of the query's own predicate
+        found = measure.measure(small, query, WINDOW, "quick", lambda _: None)
+        assert found["rate_tuples_per_s"] > 0
+        terms = measure._Point(small, query, WINDOW, print)._request("instant").predicate.terms
+        assert [type(term) for term in terms] == [Band], "one design takes both"
+
+
 def test_a_wrong_result_ends_the_measurement(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(measure.MEASURED, "quick", 100)
     right = measure._Point._right
@@ -111,7 +128,8 @@ def test_designs_are_those_of_the_presets_and_fit_their_boards() -> None:
     assert area == pytest.approx({"lut": 3693 / 53200, "ramb18": 236 / 280})
     assert area_of(HASH.name, "2-D band") is None
     assert area_of("PYNQ-Z2, scan", "2-D band") is None, "it was not synthesised"
-    assert area_of("ZCU104, large ordered index", "1-D band") == ZCU104.area("zcu104-index")
+    for query in ("equality", "1-D band"):
+        assert area_of("ZCU104, large ordered index", query) == ZCU104.area("zcu104-index")
     with_more_room = KV260.area("pynq-z2-hash")
     assert with_more_room == pytest.approx({"lut": 3693 / 117120, "ramb18": 236 / 288})
 
@@ -178,10 +196,11 @@ def test_the_answer_says_where_each_side_is_better() -> None:
     assert "a board (simulated) 1.2 times as much and only 0.83 times at 1,024;" in said
     assert "a larger or largest (simulated) 1.7 to 2.5 times as much." in said
     assert "bound on p99 below 0.5 to 1 ms, by window the lowest that any CPU engine" in said
-    assert "at 100 to 6,000 k tuples/s, only the array meets: at half its rate, with" in said
+    assert "at 100 to 6,000 k tuples/s, only a design meets: at half its rate, with" in said
     assert (
         "without the transfer, 41 to 42 and 1 to 2 us on a board; 41 and 1 us on a larger" in said
     )
+    assert "A million tuples take a core 1 J, a board 1, a larger 1, a largest 1. No design" in said
     assert "holds windows of 65,536: there the core wins, with 20 M tuples/s." in said
     slow = record("board, index", 256, 100e6, 2_000, is_fpga=True)
     assert "(not at windows of 256)" in answers([records[0], slow])[0]
@@ -234,13 +253,36 @@ def test_a_p99_that_falls_as_the_load_rises_is_marked() -> None:
     assert crossover.DISTURBED_NOTE in crossover.page({"cpu-fpga-quick": run})
 
 
+def test_a_rate_of_a_core_that_a_larger_window_exceeds_is_marked() -> None:
+    def rated(window: int, rate: float, **changes: Any) -> dict[str, Any]:
+        return record("CPU core, hash", window, rate, 100, is_fpga=False) | changes
+
+    low, high = rated(8, 1e6), rated(64, 1.13e6)
+    assert is_disturbed(low, [low, high])
+    assert not is_disturbed(high, [low, high]), "a disturbance only lowers a rate"
+    for other in (
+        rated(64, 1.1e6),
+        rated(4, 2e6),
+        rated(64, 2e6, query="1-D band"),
+        rated(64, 2e6, who="CPU core, scan"),
+    ):
+        assert not is_disturbed(low, [low, other])
+    design = record("a, hash", 8, 1e6, 100, is_fpga=True)
+    assert not is_disturbed(design, [design, {**design, "window": 64, "rate_tuples_per_s": 2e6}])
+    assert crossover.table_row(low, [low, high])[1] == "CPU core, hash *"
+    run = {"size": "quick", "environment": {"cpu": "any"}, "points": [low, high]}
+    assert crossover.DISTURBED_NOTE in crossover.page({"cpu-fpga-quick": run})
+    assert "others on the machine disturbed them" in render_crossover(run)
+
+
 def test_the_stored_answer_is_short_and_names_boards_clocks_and_simulation() -> None:
     points = crossover.runs(stored.FOLDER)["cpu-fpga-quick"]["points"]
     said = answers(points)
     assert len(said) == len(QUERIES)
     for query, text in zip(QUERIES, said, strict=True):
         assert text.lower().startswith(query.name.lower())
-        assert len(text.split()) <= 130
+        assert len(text.split()) <= 150
+        assert re.search(r"tuples take a core \S+ to \S+ J, a PYNQ-Z2 0\.0", text)
         assert text.index("a PYNQ-Z2 (simulated, 100 MHz assumed)") < text.index("a KV260")
         for board in ("KV260", "ZCU104"):
             assert re.search(rf"{board}( or \w+)? \(simulated, 200 MHz assumed\)", text)
@@ -281,7 +323,8 @@ def test_the_picture_shows_both_sides_and_the_transfer() -> None:
 def test_a_stored_record_makes_the_page_without_running(tmp_path: Path) -> None:
     points = [
         record("CPU core, hash", 256, 40e6, 1_000, is_fpga=False),
-        record("board, index", 256, 100e6 / 3, 1, is_fpga=True),
+        record("board, index", 256, 100e6 / 3, 1, is_fpga=True)
+        | {"cycles_per_tuple": 3.0, "clock_mhz": 100.0},
     ]
     run = {"size": "quick", "environment": {"cpu": "a Xeon", "cores": 2}, "points": points}
     path = crossover.store(run, tmp_path)
@@ -312,6 +355,68 @@ def test_a_stored_record_makes_the_page_without_running(tmp_path: Path) -> None:
         stored.find(tmp_path)
 
 
+IMPOSSIBLE: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
+    "none": (lambda run: run.update(points=[]), "has no points"),
+    "no list": (lambda run: run.pop("points"), "has no points"),
+    "size": (lambda run: run.pop("size"), "size must be one of quick, full, not None"),
+    "machine": (lambda run: run.pop("environment"), "environment must be an object"),
+    "query": (lambda run: run["points"][0].update(query="x"), "points[0]: query must be one of"),
+    "window": (lambda run: run["points"][0].pop("window"), "window must be an integer from 1"),
+    "rate": (
+        lambda run: run["points"][0].update(rate_tuples_per_s=-1.0),
+        "equality, 256, CPU core, hash: rate_tuples_per_s must be a number above 0, not -1.0",
+    ),
+    "twice": (lambda run: run["points"].append(run["points"][0]), "CPU core, hash: is there twice"),
+    "cycles": (
+        lambda run: run["points"][1].update(cycles_per_tuple=2.0),
+        "must be clock_mhz by cycles_per_tuple, 5e+07, not 3.3333e+07",
+    ),
+    "clock": (lambda run: run["points"][1].pop("clock_mhz"), "clock_mhz must be a number above 0"),
+    "transfer": (lambda run: run["points"][1].pop("transfer"), "transfer must be an object"),
+    "port": (
+        lambda run: run["points"][1]["transfer"].update(rate_tuples_per_s=1e9),
+        "transfer.rate_tuples_per_s must be no more than rate_tuples_per_s",
+    ),
+    "negative": (
+        lambda run: run["points"][0]["latency_us"]["50%"].update(p99=-1.0),
+        "p50 and p99 at 50% must be numbers above 0, the first no larger, not 500.0 and -1.0",
+    ),
+    "order": (
+        lambda run: run["points"][0]["latency_us"]["90%"].update(p50=2_000.0),
+        "not 2000.0 and 1000",
+    ),
+    "load": (lambda run: run["points"][0]["latency_us"].pop("10%"), "must be at 10%, 50%, 90%"),
+    "measured": (lambda run: run["points"][0].pop("measured"), "measured must be an object"),
+    "took": (lambda run: run["points"][0]["measured"].pop("took_s"), "took_s and load_average"),
+    "revision": (lambda run: run["points"][0]["measured"].pop("revision"), "at and revision"),
+    "joules": (
+        lambda run: run["points"][0].update(joules_per_million="x"),
+        "joules_per_million must be a number above 0, not 'x'",
+    ),
+}
+
+
+@pytest.mark.parametrize(("change", "sentence"), IMPOSSIBLE.values(), ids=IMPOSSIBLE)
+def test_a_stored_record_that_cannot_be_is_refused_in_a_sentence(
+    tmp_path: Path, change: Callable[[dict[str, Any]], object], sentence: str
+) -> None:
+    points = [
+        record("CPU core, hash", 256, 40e6, 1_000, is_fpga=False),
+        record("board, index", 256, 100e6 / 3, 1, is_fpga=True)
+        | {"cycles_per_tuple": 3.0, "clock_mhz": 100.0},
+    ]
+    path = crossover.store({"size": "quick", "environment": {}, "points": points}, tmp_path)
+    run = crossover.runs(tmp_path)["cpu-fpga-quick"]
+    change(run)
+    path.write_text(json.dumps(run))
+    with pytest.raises(InputError, match=re.escape(sentence)) as refused:
+        page.pages(tmp_path)
+    assert str(refused.value).startswith(f"{path}: ")
+    path.write_text("no JSON")
+    with pytest.raises(InputError, match="is not JSON"):
+        crossover.runs(tmp_path)
+
+
 def test_the_verb_goes_on_where_it_was_interrupted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -333,6 +438,10 @@ def test_the_verb_goes_on_where_it_was_interrupted(
     monkeypatch.setattr(cpu_fpga, "WINDOWS", {"quick": (8, 64)})
     words = ["bench", "cpu-fpga", "--out", str(tmp_path)]
     assert main(words) == 130
+    assert (
+        f"finished points are kept in {tmp_path}; to go on, type streamjoin bench cpu-fpga "
+        f"--size quick --out {tmp_path}"
+    ) in " ".join(capsys.readouterr().err.split())
     assert main(words) == 0
     assert len(measured) == len(set(measured)) == 1 + 2 * 3 + 1  # TINY holds 8, for equality
     out = capsys.readouterr()
@@ -352,6 +461,19 @@ def test_the_verb_goes_on_where_it_was_interrupted(
     assert "8 points in" in capsys.readouterr().err
     assert len(measured) == 3 + 2 * 3 + 1
     assert (tmp_path / "kept" / "cpu-fpga-quick.json").is_file()
+    kept = json.loads((tmp_path / "cpu-fpga.json").read_text())
+    kept["points"][0]["latency_us"]["50%"]["p99"] = -1.0
+    del kept["points"][1]["check"]
+    (tmp_path / "cpu-fpga.json").write_text(json.dumps(kept))
+    measured.clear()
+    measured += ["one", "two", "three"]
+    assert main(words) == 0
+    said = capsys.readouterr().err
+    for point in kept["points"][:2]:
+        assert f"{point['point']} was changed after it was written; it is measured again" in said
+    assert len(measured) == 3 + 1  # the second is the same design as one that is kept
+    mended = json.loads((tmp_path / "cpu-fpga.json").read_text())["points"]
+    assert {each["latency_us"]["50%"]["p99"] for each in mended} == {1.0, 2.0}
     assert main([*words, "--threads", "2"]) == 2
     assert "drop --threads" in capsys.readouterr().err
 

@@ -103,22 +103,67 @@ def test_cycles_have_no_noise(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert "fpga-handshake on simd simd=1 had other clock_hz" in capsys.readouterr().err
 
 
-def test_on_a_machine_that_others_use_cpu_time_alone_is_judged(
+def test_where_others_used_the_machine_cpu_time_alone_is_judged(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    slow = times(*QUIET)
-    slow["each_round"] = {**slow["each_round"], "wall_s": [2 * each for each in QUIET]}
-    after = run_of(slow)
-    a = written(tmp_path / "a.json", run_of(times(*QUIET)))
-    b = written(tmp_path / "b.json", after)
+    def run(factor: float) -> dict[str, Any]:
+        record = times(*QUIET)
+        wall = [factor * each for each in QUIET]
+        record["each_round"] = {**record["each_round"], "wall_s": wall}
+        whole = run_of(record)
+        other = copy.deepcopy(whole)
+        other["workloads"][0]["name"] = other["records"][0]["workload"] = "other"
+        for name in ("workloads", "records"):
+            whole[name] += other[name]
+        return whole
+
+    before, after = run(1.0), run(2.0)
+    a, b = written(tmp_path / "a.json", before), written(tmp_path / "b.json", after)
     assert main(["bench", "regress", str(a), str(b)]) == 1
-    after["workloads"][0]["measured"]["load_average"] = 3.1
+    assert "6 figures: 2 slower" in capsys.readouterr().err
+    threads = after["records"][0]["threads"]
+    after["workloads"][0]["measured"]["load_average"] = threads + 0.7
     written(b, after)
+    assert main(["bench", "regress", str(a), str(b)]) == 1
+    assert "6 figures: 2 slower" in capsys.readouterr().err, "as much as a free machine has"
+    after["workloads"][0]["measured"]["load_average"] = threads + 0.71
+    written(b, after)
+    for first, second, slower in ((a, b, 1), (b, a, 0)):  # in either of both
+        assert main(["bench", "regress", str(first), str(second)]) == slower
+        told = capsys.readouterr().err
+        assert "others used the machine at 1 of 2 points, as simd simd=1: CPU time alone" in told
+        assert f"4 figures: {slower} slower" in told
+        assert "1 of them are CPU times that were judged alone" in told
+
+
+def test_what_is_gone_ends_with_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = run_of(times(*QUIET), times(*QUIET, engine="kang"))
+    after = run_of(times(*QUIET))
+    a, b = written(tmp_path / "a.json", before), written(tmp_path / "b.json", after)
+    assert main(["bench", "regress", str(b), str(a)]) == 0, "nothing that was there is missing"
     capsys.readouterr()
-    assert main(["bench", "regress", str(a), str(b)]) == 0
-    told = capsys.readouterr().err
-    assert f"others used the machine of {b}: CPU time alone is judged" in told
-    assert "1 figures: 0 slower" in told
+    assert main(["bench", "regress", str(a), str(b)]) == 1
+    assert "only before, and gone: kang on simd simd=1" in capsys.readouterr().err
+    other = copy.deepcopy(after)
+    other["workloads"][0]["name"] = other["records"][0]["workload"] = "another"
+    for name in ("workloads", "records"):
+        before[name] += other[name]
+    written(a, before)
+    assert main(["bench", "regress", str(a), str(b), "--json"]) == 1
+    (plain,) = json.loads(capsys.readouterr().out)
+    assert plain["gone"] == ["kang on simd simd=1", "another"]
+
+
+def test_records_of_cpu_beside_fpga_are_not_compared(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kept = stored.FOLDER / "cpu-fpga-quick.json"
+    a = written(tmp_path / "a.json", run_of(times(*QUIET)))
+    own = written(tmp_path / "run" / "cpu-fpga.json", {"size": "quick", "points": []})
+    for given in (kept, own.parent):
+        assert main(["bench", "regress", str(a), str(given)]) == 2
+        told = " ".join(capsys.readouterr().err.split())
+        assert told.endswith("is of bench cpu-fpga, whose records are not compared")
 
 
 OTHERS: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
@@ -196,10 +241,10 @@ def test_what_one_record_lacks_and_other_versions_are_said(
     before["environment"]["packages"] = {"numpy": "1"}
     after["environment"]["packages"] = {"numpy": "2"}
     a, b = written(tmp_path / "a.json", before), written(tmp_path / "b.json", after)
-    assert main(["bench", "regress", str(a), str(b)]) == 0
+    assert main(["bench", "regress", str(a), str(b)]) == 1
     told = capsys.readouterr().err
     for said in (
-        *("only before: kang", "only after: llhj", "numpy: 1 before, 2 after"),
+        *("only before, and gone: kang", "only after: llhj", "numpy: 1 before, 2 after"),
         *(
             "only before: CPU of handshake on simd simd=1",
             "only after: cycles of handshake on simd",

@@ -84,7 +84,7 @@ def test_an_engine_that_keeps_up_with_nothing_is_given_up(monkeypatch: pytest.Mo
     monkeypatch.setattr(run, "run", Modelled(10, 100_000))
     result = sustained.search(join_of(job_of()), 0.05, check, lambda _: None)
     assert result.best is None
-    assert len(result.attempts) == sustained.MAX_REPLAYS
+    assert len(result.attempts) == sustained.MAX_RATES
 
 
 def test_latencies_are_those_of_replays_at_shares_of_the_rate_that_was_found(
@@ -109,6 +109,53 @@ def test_latencies_are_those_of_replays_at_shares_of_the_rate_that_was_found(
         sustained.under_loads(join, found, sustained.LOADS, wrong)
     nothing = replace(found, attempts=())
     assert sustained.under_loads(join, nothing, sustained.LOADS, check) is nothing
+
+
+class Disturbed(Modelled):
+    """A queue that others hold up in some of the replays, counted from 0."""
+
+    def __init__(self, capacity: float, at_rest: float, held_up: set[int]) -> None:
+        super().__init__(capacity, at_rest)
+        self.held_up = held_up
+
+    def __call__(self, *given: Any, **named: Any) -> Any:
+        number, capacity = len(self.rates), self.capacity
+        self.capacity = capacity / 3 if number in self.held_up else capacity
+        try:
+            return super().__call__(*given, **named)
+        finally:
+            self.capacity = capacity
+
+
+@pytest.mark.parametrize("held_up", [{0}, {1}, {2}, {3}, {0, 3}])
+def test_a_replay_that_others_hold_up_does_not_lower_the_rate(
+    monkeypatch: pytest.MonkeyPatch, held_up: set[int]
+) -> None:
+    model = Disturbed(90_000, 60_000, held_up)
+    monkeypatch.setattr(run, "run", model)
+    found = sustained.search(join_of(job_of()), 0.05, check, lambda _: None)
+    assert found.best is not None
+    assert 0.95 * 90_000 <= found.best.rate_tuples_per_s <= 93_000
+    by_rate = {rate: model.rates.count(rate) for rate in model.rates}
+    assert set(by_rate.values()) <= {1, 2, 3}
+
+
+def test_a_rate_is_refused_by_two_replays_of_three(monkeypatch: pytest.MonkeyPatch) -> None:
+    def attempt(rate: float, *, kept_up: bool) -> sustained.Attempt:
+        return sustained.Attempt(rate, 1.0, 0.0, None, kept_up)
+
+    model = Disturbed(90_000, 60_000, {0, 7})
+    monkeypatch.setattr(run, "run", model)
+    found = sustained.search(join_of(job_of()), 0.05, check, lambda _: None)
+    first = found.attempts[0].rate_tuples_per_s
+    at_first = [each for each in found.attempts if each.rate_tuples_per_s == first]
+    assert [each.kept_up for each in at_first] == [False, True, False]
+    assert found.best is not None
+    assert found.best.rate_tuples_per_s < 60_000, "what one of three kept up with is not kept"
+    kept = (attempt(5.0, kept_up=False), attempt(5.0, kept_up=True), attempt(5.0, kept_up=True))
+    assert sustained.is_kept_up(kept)
+    assert replace(found, attempts=kept).best == kept[1]
+    assert replace(found, attempts=kept[:2]).best is None
 
 
 def test_every_replay_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:

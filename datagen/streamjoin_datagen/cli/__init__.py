@@ -172,10 +172,13 @@ def _make(jobs: list[Job], threads: int | None, spark_url: str | None) -> list["
             seconds = time.monotonic() - started
             name = job.known["name"]
             outcomes[job.out] = Outcome(name, "unchanged", job.out, row_count, size, seconds)
-            say(f"{job.out} already holds {name}: unchanged")
+            if len(jobs) == 1:
+                say(f"{job.out} already holds {name}: unchanged")
         elif (other := earlier(job.out)) is not None:
             say(f"{job.out} holds {other['name']}: {job.known['name']} replaces it")
     wanted = [job for job in jobs if job.out not in outcomes]
+    if outcomes and len(jobs) > 1:
+        say(f"{len(outcomes)} of {len(jobs)} workloads are there already: unchanged")
     if any(job.needs_spark for job in wanted):
         from streamjoin_datagen.session import check_installed
 

@@ -161,31 +161,34 @@ def run_experiment(
     limit, right = Limit(experiment.against), RightResults()
     workloads, records = [], []
     said: set[str] = set()
-    files: set[Path] = set()
 
     def once(text: str) -> None:
         if text not in said:
             said.add(text)
             say(text)
 
-    for number, point in enumerate(experiment.points, start=1):
-        folder = folders[point.data_key]
-        described = read_json(folder / "workload.json")
-        kept = points.kept(done, experiment, point, described, run_at.threads)
-        files.add(kept.path)
-        progress = f"{number} of {len(experiment.points)}: {point.label}"
-        content = points.read_or_say(kept, say)
+    described = {key: read_json(folder / "workload.json") for key, folder in folders.items()}
+    kept = [
+        points.kept(done, experiment, point, described[point.data_key], run_at.threads)
+        for point in experiment.points
+    ]
+    contents = [points.read_or_say(each, say) for each in kept]
+    if there := sum(content is not None for content in contents):
+        say(f"{experiment.name}: {there} of {len(contents)} points are there already")
+    for number, (point, at) in enumerate(zip(experiment.points, kept, strict=True)):
+        content = contents[number]
         if content is None:
-            say(progress)
+            say(f"{number + 1} of {len(contents)}: {point.label}")
+            folder = folders[point.data_key]
             comparison = replace(as_table(point.table, folder, run_at.threads), name=point.label)
             content = _measure(comparison, point, (limit, right), show, once)
             if all(record["status"] == "ok" for record in content["records"]):
-                kept.write(content)
-        else:
-            say(f"{progress} (done before)")
-        workloads.append({**content["workload"], "seed": point.table.get("seed")})
+                at.write(content)
+        workload = {**content["workload"], "seed": point.table.get("seed")}
+        defined = experiments.definition(point, workload, content["records"])
+        workloads.append({**workload, "definition": defined})
         records += content["records"]
-    points.say_unused(done, files, say)
+    points.say_unused(done, {each.path for each in kept}, say)
     whole = document(experiment.title, command, workloads, records)
     whole["experiment"] = {
         "name": experiment.name,

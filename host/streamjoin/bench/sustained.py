@@ -3,6 +3,10 @@
 The arrival times of an input are stretched or squeezed until the engine just keeps up. It does if
 it is done soon after the last arrival: what it is behind by then is what its queue has grown.
 
+Whoever else uses the machine for a moment makes an engine fall behind, and never makes it keep up.
+So the rate that ends a search is replayed again; if that is kept up with, a third decides, and the
+search may go on above it.
+
 An input of few tuples is over too soon to show a queue at a high rate. No rate is tried above that
 at which it lasts :data:`MIN_REPLAY_S`; an engine that keeps up there sustains that rate at least.
 """
@@ -25,11 +29,17 @@ GRACE_S = 0.02
 MIN_REPLAY_S = 0.5
 """Minimum length of a replay in seconds: a shorter one says little about a queue."""
 
-MAX_REPLAYS = 8
-"""Maximum replays while all of them, or none, were kept up with."""
+MAX_RATES = 8
+"""Maximum rates that are tried while all of them, or none, were kept up with."""
 
 LOADS = (0.1, 0.5, 0.9)
 """Shares of the sustained rate at which latencies are measured, the same for every engine."""
+
+AGREEING = 2
+"""Replays that agree on the rate that ends a search."""
+
+NO_BOUND = float("inf")
+"""Lowest rate that was not kept up with, before there is one."""
 
 CLIMB = 1.25
 """Next rate by the last where the engine has kept up with every one."""
@@ -129,15 +139,24 @@ class Sustained:
 
     @property
     def best(self) -> Attempt | None:
-        """The fastest replay that was kept up with."""
-        kept_up = [each for each in self.attempts if each.kept_up]
+        """The fastest replay that was kept up with, as most at its rate were."""
+        kept_up = [each for each in self.attempts if each.kept_up and self._holds(each)]
         return max(kept_up, key=lambda each: each.rate_tuples_per_s, default=None)
+
+    def _holds(self, attempt: Attempt) -> bool:
+        """Whether most replays at the rate of this one were kept up with."""
+        return is_kept_up(_at(self.attempts, attempt.rate_tuples_per_s))
 
     @property
     def wanted(self) -> int:
         """Tuples with which a search beyond the input's highest rate can be expected to end."""
         fastest = max([self.at_rest_tuples_per_s, *(e.rate_tuples_per_s for e in self.attempts)])
         return math.ceil(SPARE * fastest * MIN_REPLAY_S)
+
+
+def is_kept_up(attempts: Sequence[Attempt]) -> bool:
+    """Whether an engine keeps up with a rate: it did in most of its replays."""
+    return 2 * sum(each.kept_up for each in attempts) > len(attempts)
 
 
 def search(
@@ -180,19 +199,20 @@ def search(
     if MIN_REPLAY_S and not _is_simulated(at_rest):
         highest = job.tuples / MIN_REPLAY_S
     attempts: list[Attempt] = []
-    low, high, rate = 0.0, float("inf"), min(throughput, highest)
-    while low < highest and (high == float("inf") or high - low > precision * high):
-        if len(attempts) == MAX_REPLAYS and (not low or high == float("inf")):
-            break
+    rate = min(throughput, highest)
+    while rate:
         outcome = join.arriving("replay", rate / natural).run()
         check(outcome)
         attempts.append(_attempt(outcome, rate))
         heard(attempts[-1])
-        if attempts[-1].kept_up:
-            low = rate
-        else:
-            high = rate
-        rate = min(CLIMB * low, highest) if high == float("inf") else (low + high) / 2
+        low, high = _bounds(attempts)
+        rate = 0.0
+        if low < highest and (high == NO_BOUND or high - low > precision * high):
+            tried = len({each.rate_tuples_per_s for each in attempts})
+            if tried < MAX_RATES or len({each.kept_up for each in attempts}) == 2:
+                rate = min(CLIMB * low, highest) if high == NO_BOUND else (low + high) / 2
+        elif low < highest and not _is_simulated(at_rest) and _is_open(_at(attempts, high)):
+            rate = high
     if low >= highest:  # so short a run at rest is all compiling: it is no hint without another
         again = resting.run(prepared=prepared)
         throughput = max(throughput, float(again.metrics["throughput_tuples_per_s"]))
@@ -237,6 +257,27 @@ def under_loads(
         metrics = outcome.metrics
         loaded.append(Loaded(load, rate, dict(metrics["latency_us"]), metrics["latency_from"]))
     return replace(found, loaded=tuple(loaded))
+
+
+def _at(attempts: Sequence[Attempt], rate: float) -> list[Attempt]:
+    return [each for each in attempts if each.rate_tuples_per_s == rate]
+
+
+def _bounds(attempts: Sequence[Attempt]) -> tuple[float, float]:
+    """Return the highest rate that was kept up with, and the lowest above it that was not."""
+    kept = {
+        each.rate_tuples_per_s: is_kept_up(_at(attempts, each.rate_tuples_per_s))
+        for each in attempts
+    }
+    low = max((rate for rate, is_kept in kept.items() if is_kept), default=0.0)
+    refused = (rate for rate, is_kept in kept.items() if not is_kept and rate > low)
+    return low, min(refused, default=NO_BOUND)
+
+
+def _is_open(here: Sequence[Attempt]) -> bool:
+    """Whether another replay at a rate may still turn the majority."""
+    behind = sum(not each.kept_up for each in here)
+    return max(behind, len(here) - behind) < AGREEING
 
 
 def _is_simulated(outcome: Outcome) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 from streamjoin.bench import experiments, points, runner
 from streamjoin.cli import figures
 from streamjoin.cli.benchmarks import calls, cpu_fpga, live, regress
-from streamjoin.cli.benchmarks.kept import alone
+from streamjoin.cli.benchmarks.kept import alone, told_how_to_go_on
 from streamjoin.cli.options import FORCE_HELP
 from streamjoin.cli.terminal import (
     duration,
@@ -47,7 +47,7 @@ examples:
   streamjoin bench regress benchmarks/results runs/bench
 
 regress names what is slower or faster than before, beyond the noise of the
-rounds; its exit status is 1 if anything is slower.
+rounds; its exit status is 1 if anything is slower or gone.
 claims judges what was published by the records of the runs in runs/bench,
 without running anything.
 An interrupted run goes on where it was when the same command is typed again.
@@ -129,13 +129,25 @@ class BenchVerb:
         if args.name == "claims":
             return _claims(args)
         check_options(threads=threads, speedup=1.0, order="none", arrival="instant")
-        if args.name in OWN_TABLES:
-            return OWN_TABLES[args.name](args)
-        if args.name != "all":
-            return _run(args, args.name, threads)
-        if args.out is not None:
+        if args.name == "live":  # keeps nothing of what is not finished
+            return live.run(args)
+        if args.name == "all" and args.out is not None:
             raise InputError(f"all experiments write to {RUNS}: drop --out {args.out}")
-        return _all(args, threads)
+        own = RUNS / f"{Path(args.name).stem}-{args.size}"
+        with told_how_to_go_on(RUNS if args.name == "all" else args.out or own, _typed(args)):
+            if args.name in OWN_TABLES:
+                return OWN_TABLES[args.name](args)
+            return _all(args, threads) if args.name == "all" else _run(args, args.name, threads)
+
+
+def _typed(args: argparse.Namespace) -> str:
+    """Return the command that goes on where this one ends: without ``--force``, which begins."""
+    words = ["streamjoin", "bench", args.name, "--size", args.size]
+    for flag in ("threads", "out", "record", "data"):
+        given = getattr(args, flag)
+        if given is not None and (flag, given) != ("data", DATA):
+            words += [f"--{flag}", str(given)]
+    return shlex.join([*words, *(["--json"] if args.json else [])])
 
 
 def _all(args: argparse.Namespace, threads: int) -> int:
@@ -166,30 +178,36 @@ def _run(args: argparse.Namespace, name: str, threads: int) -> int:
     experiment = experiments.read(name, args.size)
     runner.check(experiment, args.size)
     out = args.out or RUNS / f"{experiment.name}-{args.size}"
-    check_run_folder(out, say, force=args.force)
+    check_run_folder(out, say, force=args.force, whose=(experiment.name, args.size))
     words = ["streamjoin", "bench", name, "--size", args.size]
     words += ["--data", str(args.data)] if args.data != DATA else []
     words += ["--record", str(args.record)] if args.record else []
     command = shlex.join([*words, "--threads", str(threads), "--out", str(out)])
     check_writable(args.data)
     say(f"{experiment.title} ({experiment.source}), {len(experiment.points)} points")
-    try:
-        with alone(out / points.FOLDER):
-            records = runner.run_experiment(
-                experiment, runner.RunFolders(out, args.data, threads), command, progress, say
-            )
-    except KeyboardInterrupt:
-        say(f"finished points are kept in {out}; to go on, type {command}")
-        raise
+    measured: list[str] = []
+
+    def show(what: str) -> Any:
+        measured.append(what)
+        return progress(what)
+
+    with alone(out / points.FOLDER):
+        records = runner.run_experiment(
+            experiment, runner.RunFolders(out, args.data, threads), command, show, say
+        )
     page = write_run(records, out, say)
     if args.json:
         print_json(records)
-    else:
+    elif measured or args.name != "all":  # all shows once what it measured
         _print(records)
     say(f"the page is {page}")
-    if args.record:
+    wrong = stored.wrong_results(records)
+    if args.record and wrong:
+        say(f"no record is stored: {wrong[0]}")
+    elif args.record:
         say(f"the record is {stored.store(records, args.record)}")
-    return 0 if all(record["status"] == "ok" for record in records["records"]) else 1
+    failed = any(record["status"] != "ok" for record in records["records"])
+    return 1 if failed or (args.record and wrong) else 0
 
 
 def _list(args: argparse.Namespace) -> int:
@@ -228,6 +246,8 @@ def _claims(args: argparse.Namespace) -> int:
             continue
         run = _stored(folder, name, args.size)
         wrong += [f"{folder}: {each}" for each in stored.wrong_results(run)]
+        if stale := experiments.changed(experiment, run):
+            say(f"{folder}: {stale}")
         held = [claim.held(run["records"]) for claim in experiment.claims]
         judged.append(claims_page.Judged(name, run, held))
     if missing:

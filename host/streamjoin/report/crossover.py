@@ -14,7 +14,13 @@ from streamjoin.report import units
 from streamjoin.report.charts.lines import line_chart
 from streamjoin.report.charts.points import Scale
 from streamjoin.report.charts.theme import variables
-from streamjoin.report.stored.crossover import HEADINGS, svg, table_row
+from streamjoin.report.stored.crossover import (
+    DISTURBED_NOTE,
+    HEADINGS,
+    has_disturbed,
+    svg,
+    table_row,
+)
 from streamjoin.report.templating import environment
 
 if TYPE_CHECKING:
@@ -38,7 +44,7 @@ def render_crossover(run: dict[str, Any]) -> str:
     for query in (each.name for each in QUERIES):
         mine = [each for each in records if each["query"] == query]
         if mine:
-            rows = [table_row(each) for each in sorted(mine, key=lambda each: each["window"])]
+            rows = [table_row(each, mine) for each in sorted(mine, key=lambda each: each["window"])]
             queries.append({"name": query, "charts": _charts(query, mine), "rows": rows})
     return (
         environment()
@@ -48,6 +54,7 @@ def render_crossover(run: dict[str, Any]) -> str:
             answers=answers(records),
             picture=base64.b64encode(svg(records).encode()).decode(),
             assumed=ASSUMED,
+            disturbed=DISTURBED_NOTE if has_disturbed(records) else "",
             queries=queries,
             headings=HEADINGS,
             light=variables(dark=False),

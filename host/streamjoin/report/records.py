@@ -120,7 +120,7 @@ def _check_environment(fields: _Fields | None) -> None:
 
 def _check_workload(fields: _Fields) -> str:
     fields.text("name", required=True)
-    for name in ("kind", "predicate", "window", "digest", "oracle", "path", "family"):
+    for name in ("kind", "predicate", "window", "digest", "oracle", "path", "family", "definition"):
         fields.text(name)
     fields.counts("n_r", "n_s", required=True)
     fields.counts("pairs")
@@ -238,6 +238,7 @@ def check_run(run: object, source: str) -> dict[str, Any]:
         claim.text("says")
         claim.text("verdict")
         claim.text("why")
+        claim.counts("asked")
         claim.numbers("here", "min", "max")
         for number, point in enumerate(claim.list("points", required=True)):
             at = _Fields(source, f"{claim.path}.points[{number}]", point)

@@ -10,10 +10,17 @@ from streamjoin.bench.compare import RECORDS
 from streamjoin.errors import InputError
 from streamjoin.report.page import RUN_PAGE, complete_page, write_report
 from streamjoin_common import storage
+from streamjoin_common.documents import DocumentError, read_json
 from streamjoin_common.spelling import option
 
 
-def check_run_folder(out: Path, say: Callable[[str], None], *, force: bool = False) -> None:
+def check_run_folder(
+    out: Path,
+    say: Callable[[str], None],
+    *,
+    force: bool = False,
+    whose: tuple[str, str] | None = None,
+) -> None:
     """Refuse a folder that holds something else than a run; complete an earlier run in it.
 
     A run that was ended has finished points, drafts, or records without their page; the page is
@@ -26,12 +33,15 @@ def check_run_folder(out: Path, say: Callable[[str], None], *, force: bool = Fal
     say : callable taking str
         Reports what is completed.
     force : bool
-        Whether the run may go into a folder that holds something else, which stays.
+        Whether the run may go into a folder that holds something else, which stays, or replace
+        the records of another experiment.
+    whose : tuple of str, optional
+        Experiment and size of the run; none for a comparison.
 
     Raises
     ------
     InputError
-        If the folder holds something else.
+        If the folder holds something else, or a finished run of another experiment.
     StorageError
         If it cannot be written.
     """
@@ -39,6 +49,12 @@ def check_run_folder(out: Path, say: Callable[[str], None], *, force: bool = Fal
         raise InputError(f"{option('out', str(out))}: is a file; a run is a folder")
     storage.check_writable(out)
     if (out / RECORDS).is_file():
+        held_by = _experiment(out / RECORDS)
+        if held_by not in (None, whose) and not force:
+            raise InputError(
+                f"{option('out', str(out))}: holds a run of {' at size '.join(held_by or ())}: "
+                f"choose another folder, or add {option('force', True)} to replace it"
+            )
         _complete(out, say)
         return
     held = [path.name for path in out.iterdir()] if out.is_dir() else []
@@ -50,6 +66,15 @@ def check_run_folder(out: Path, say: Callable[[str], None], *, force: bool = Fal
             f"{option('out', str(out))}: holds something else than a run, {foreign}: choose "
             f"another folder, or add {option('force', True)} to write the run beside it"
         )
+
+
+def _experiment(path: Path) -> tuple[str, str] | None:
+    """Return experiment and size of a run; none of a comparison, and of what is no run."""
+    try:
+        about = read_json(path)["experiment"]
+        return str(about["name"]), str(about["size"])
+    except (OSError, DocumentError, KeyError, TypeError):
+        return None
 
 
 def _complete(out: Path, say: Callable[[str], None]) -> None:

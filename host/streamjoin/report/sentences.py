@@ -209,11 +209,17 @@ def claim_figure(claim: Mapping[str, Any]) -> str:
 
 
 def claim_rule(claim: Mapping[str, Any]) -> str:
-    """Say what the ratio is of: ``median of 4 points, 1.80 to 2.70 x``; empty for one point."""
-    if len(claim["points"]) < 2:
-        return ""
+    """Say what the ratio is of: ``median of 4 points, 1.80 to 2.70 x``; empty for one point.
+
+    Where points have no figure, they are counted: ``median of 3 of 4 points, 1.80 to 2.70 x``.
+    """
+    known = len(claim["points"])
+    asked = max(claim.get("asked") or 0, known)
+    among = f"{known} of {asked}" if known < asked else f"{known}"
+    if known < 2:
+        return f"{among} points" if 0 < known < asked else ""
     spread = f"{claim['min']:.2f} to {claim['max']:.2f}{_unit(claim)}"
-    return f"{CLAIM_RULES[claim['by']]} of {len(claim['points'])} points, {spread}"
+    return f"{CLAIM_RULES[claim['by']]} of {among} points, {spread}"
 
 
 def claim_points(claim: Mapping[str, Any]) -> str:
@@ -230,7 +236,8 @@ def claim_points(claim: Mapping[str, Any]) -> str:
 
 def claim_said(claim: Mapping[str, Any]) -> str:
     """Say it all in one sentence."""
-    why = f". Why: {claim['why']}" if claim.get("why") else ""
+    whose = "Found by an earlier run" if claim.get("earlier") else "Why"
+    why = f". {whose}: {claim['why']}" if claim.get("why") else ""
     if not claim["points"]:
         return f"no point was measured{why}"
     how = f" ({claim_rule(claim)})" if claim_rule(claim) else ""

@@ -29,7 +29,7 @@ CLAIM = Claim(
     says="about",
     figures=("handshake 18",),
     why=(
-        "wires that cross the part. Of the longest path of 16 cores {many} are wires, of that of "
+        "wires that cross the part: of the longest path of 16 cores {many} are wires, of that of "
         "4 cores {few} (the slowest and the fastest placement of each, nextpnr, an LFE5U-85F)"
     ),
 )

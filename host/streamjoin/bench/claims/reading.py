@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from streamjoin.bench.claims.measures import MEASURES, SHARES
@@ -13,6 +14,9 @@ KEYS = (*_NEEDED, "figures", "says", "over", "where", "over_where", "of", "by", 
 
 Entrants = Sequence[tuple[str, Sequence[str], Mapping[str, Any], int | None]]
 """Family, engines, settings and threads of every point; None where the file does not say them."""
+
+_Points = Sequence[tuple[Sequence[str], Mapping[str, Any], int | None]]
+"""Engines, settings and threads of every point of a family."""
 
 
 def read(tables: Any, path: str, points: Entrants) -> tuple[Claim, ...]:
@@ -85,7 +89,7 @@ def _one(table: Mapping[str, Any], where: str, points: Entrants) -> Claim:
     )
     mine = [each[1:] for each in points if each[0] == claim.workload]
     _check_points(claim, where, mine)
-    return claim
+    return replace(claim, asked=_asked(claim, where, mine))
 
 
 def _engines(value: Any, what: str) -> tuple[str, ...]:
@@ -125,9 +129,26 @@ def names_of(value: Any, what: str, must: str) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _check_points(
-    claim: Claim, where: str, mine: Sequence[tuple[Sequence[str], Mapping[str, Any], int | None]]
-) -> None:
+def _asked(claim: Claim, where: str, mine: _Points) -> int:
+    """Return the number of points that a claim is of; refuse a figure divided by itself."""
+    asked = 0
+    for engines, settings, threads in mine:
+        at = _at(settings, threads)
+        if not {*engines} & {*claim.engines} or not _can_be(at, claim.where):
+            continue
+        other = {**settings, **claim.over_where}
+        beside = {name for names, there, _ in mine if dict(there) == other for name in names}
+        asked += fits(at, claim.where) and (not claim.over or bool(beside & {*claim.over}))
+        itself = sorted({*engines} & {*claim.engines} & {*claim.over})
+        if itself and other == dict(settings):
+            raise InputError(
+                f"{where}: {itself[0]} with {_said(settings)} is divided by itself: name other "
+                "engines in over, or other settings in where than in over_where"
+            )
+    return asked
+
+
+def _check_points(claim: Claim, where: str, mine: _Points) -> None:
     """Refuse a claim of engines and settings that the points of its workload do not have."""
     for engine in (*claim.engines, *claim.over):
         if not any(engine in engines for engines, *_ in mine):

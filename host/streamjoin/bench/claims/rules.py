@@ -15,7 +15,8 @@ where "up to" was published, the ``min`` where "always" was. ``says`` is ``at le
 - ``holds``: the figure that stands for all points reaches ``published``, less :data:`NOISE`, and a
   ratio is also on the published side of 1 by more than :data:`NOISE`: nearer to 1 there is no
   difference. For ``about``, it is within the factor :data:`ABOUT`.
-- ``holds in part``: it does not, but some point does; or a ratio has at least :data:`HALF` of the
+- ``holds in part``: it does not, but some point does, or it does and a point has no figure, as
+  where a result is missing or wrong; or a ratio has at least :data:`HALF` of the
   published distance from 1; or only a direction was published, as 1, and there is no difference.
 - ``does not hold here``: neither.
 - ``not measured``: no point has both figures.
@@ -79,6 +80,8 @@ class Claim:
         Where it stands, as ``"ssbj 5a"``.
     why : str
         Why it does not hold here; empty where no run has shown it.
+    asked : int
+        The points that it is of, as far as the file says.
     """
 
     text: str
@@ -93,6 +96,7 @@ class Claim:
     says: str = SAYS[0]
     figures: tuple[str, ...] = ()
     why: str = ""
+    asked: int = 0
 
     def held(self, records: Sequence[Record]) -> dict[str, Any]:
         """Hold the claim beside records; a wrong or unchecked result has no figure.
@@ -106,12 +110,13 @@ class Claim:
         -------
         dict
             ``text``, ``figures``, ``published``, ``says``, ``of``, ``by``, ``divided``;
-            ``verdict``; ``why``, empty where it holds; ``here``, the figure that stands for all
+            ``verdict``; ``why``, empty where it holds; ``earlier``, whether another run found why;
+            ``asked``, the number of points that it is of; ``here``, the figure that stands for all
             points, their ``min`` and ``max`` (None where there is none); and ``points``: of each
             its ``point``, that of the divisor, ``over``, its ``ratio``, whether it ``holds`` there,
             and the ``best`` of several.
         """
-        mine = [each for each in records if each["family"] == self.workload and is_right(each)]
+        mine = [each for each in records if each["family"] == self.workload]
         groups: dict[str, list[Record]] = {}
         for record in mine:
             if record["engine"] in self.engines and fits(
@@ -120,7 +125,9 @@ class Claim:
                 groups.setdefault(record["workload"], []).append(record)
         points = [point for group in groups.values() if (point := self._point(group, mine))]
         ratios = [point["ratio"] for point in points]
-        verdict = self.verdict(ratios)
+        asked = max(self.asked, len(points))
+        verdict = self.verdict(ratios, asked)
+        why = self._why(verdict, ratios, asked)
         return {
             "text": self.text,
             "figures": list(self.figures),
@@ -130,15 +137,19 @@ class Claim:
             "by": self.by,
             "divided": bool(self.over),
             "verdict": verdict,
-            "why": self._why(verdict, ratios),
+            "why": why,
+            "earlier": bool(why) and why == self.why,
+            "asked": asked,
             "here": RULES[self.by](ratios) if ratios else None,
             "min": min(ratios, default=None),
             "max": max(ratios, default=None),
             "points": points,
         }
 
-    def _why(self, verdict: str, ratios: Sequence[float]) -> str:
+    def _why(self, verdict: str, ratios: Sequence[float], asked: int) -> str:
         """Return the cause; without one, say that there is no difference, or that none is known."""
+        if verdict == IN_PART and self.verdict(ratios) == HOLDS:
+            return f"{asked - len(ratios)} of {asked} points have no figure"
         if verdict == HOLDS or self.why:
             return "" if verdict == HOLDS else self.why
         if verdict == IN_PART and self._partly(RULES[self.by](ratios)) and self.published == 1:
@@ -172,8 +183,15 @@ class Claim:
             return self.says != "at most" and ratio >= max(half, 1 + NOISE)
         return self.says != "at least" and ratio <= min(half, 1 - NOISE)
 
-    def verdict(self, ratios: Sequence[float]) -> str:
+    def verdict(self, ratios: Sequence[float], asked: int = 0) -> str:
         """Decide by the rule of the module's docstring.
+
+        Parameters
+        ----------
+        ratios : sequence of float
+            The figure of each point that has one.
+        asked : int
+            The number of points that the claim is of.
 
         Examples
         --------
@@ -185,7 +203,7 @@ class Claim:
             return NOT_MEASURED
         here = RULES[self.by](ratios)
         if self.reached(here):
-            return HOLDS
+            return IN_PART if asked > len(ratios) else HOLDS
         return IN_PART if self._partly(here) or any(map(self.reached, ratios)) else NOT_HERE
 
     def _point(self, group: Sequence[Record], mine: Sequence[Record]) -> dict[str, Any] | None:
@@ -220,6 +238,9 @@ class Claim:
         }
 
     def _best(self, records: Sequence[Record]) -> tuple[Record, float] | None:
+        """Return the best of one point; of one with a wrong result it is not known."""
+        if not all(map(is_right, records)):
+            return None
         measure = MEASURES[self.of]
         known = [(each, value) for each in records if (value := measure.get(each)) is not None]
         order = min if measure.less_is_better else max

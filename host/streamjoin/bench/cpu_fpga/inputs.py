@@ -46,10 +46,18 @@ class Query:
     columns: tuple[str, ...]
     is_band: bool
 
-    def predicate(self, window: int) -> dict[str, str | list[str]]:
-        """Return the predicate as the arguments of :func:`streamjoin.join`."""
+    def predicate(self, window: int, *, as_band: bool = False) -> dict[str, str | list[str]]:
+        """Return the predicate as the arguments of :func:`streamjoin.join`.
+
+        Parameters
+        ----------
+        window : int
+            Window of each stream in tuples.
+        as_band : bool
+            Whether an equality is asked for as a band of width 0, which is the same.
+        """
         if not self.is_band:
-            return {"on": "k0"}
+            return {"band": ["k0=k0:0:0"]} if as_band else {"on": "k0"}
         width = self.width(window)
         return {"band": [f"k{i}=k{i}:{width}:{width}" for i in range(len(self.columns))]}
 

@@ -178,12 +178,16 @@ class _Point:
         return request.resolve(self.contestant.engine, job, self.contestant.knobs)
 
     def _right(self, join: ResolvedJoin) -> Outcome:
-        request, name = self._request("instant"), judge(self.contestant, self.window)
-        return request.resolve(name, replace(join.job, arrival="instant", backend=None)).run()
+        """Return the judge's result of the query as it is meant, not as a design takes it."""
+        predicate = Predicate.parse(**self.query.predicate(self.window))
+        job = replace(join.job, arrival="instant", backend=None, predicate=predicate)
+        request = replace(self._request("instant"), predicate=predicate)
+        return request.resolve(judge(self.contestant, self.window), job).run()
 
     def _request(self, arrival: str, speedup: float = 1.0) -> Request:
+        as_band = self.contestant.takes_bands
         return Request(
-            predicate=Predicate.parse(**self.query.predicate(self.window)),
+            predicate=Predicate.parse(**self.query.predicate(self.window, as_band=as_band)),
             window=CountWindow(self.window),
             arrival=arrival,
             speedup=speedup,

@@ -13,6 +13,10 @@ NOISE = 0.1
 """Share by which a p99 may fall as the load rises before its record counts as disturbed."""
 
 
+RATE_NOISE = 0.12
+"""Share by which a rate may rise with the window: what a search at the quick size leaves open."""
+
+
 def best(
     records: Sequence[Record], *, of_fpga: bool, figure: Callable[[Record], float | None]
 ) -> Record | None:
@@ -39,11 +43,36 @@ def latency_with_transfer_us(record: Record, load: str = "50%", name: str = "p99
     return value if value is None or not transfer else value + float(transfer["added_us"])
 
 
-def is_disturbed(record: Record) -> bool:
-    """Whether the p99 falls as the load rises by more than :data:`NOISE`, as no queue's does."""
+def is_disturbed(record: Record, others: Sequence[Record] = ()) -> bool:
+    """Whether others on the machine took part in what was measured.
+
+    They did where the p99 falls as the load rises by more than :data:`NOISE`, as no queue's does,
+    or where a core's rate is exceeded in a larger window by more than :data:`RATE_NOISE`: a join's
+    cost does not fall with its window.
+
+    Parameters
+    ----------
+    record : dict
+        The record.
+    others : sequence of dict
+        Those that it is held beside; of other queries and contestants, too.
+    """
+    if any(_exceeds(other, record) for other in others):
+        return True
     known = [us for load in record["latency_us"] if (us := latency_us(record, load)) is not None]
     pairs = itertools.pairwise(known)
     return any(later < (1 - NOISE) * before for before, later in pairs)
+
+
+def _exceeds(other: Record, record: Record) -> bool:
+    """Whether a core's rate is higher in a larger window."""
+    rates = other["rate_tuples_per_s"], record["rate_tuples_per_s"]
+    return (
+        not record["is_fpga"]
+        and (other["query"], other["who"]) == (record["query"], record["who"])
+        and other["window"] > record["window"]
+        and rates[0] > (1 + RATE_NOISE) * rates[1]
+    )
 
 
 @dataclass(frozen=True)
@@ -221,11 +250,12 @@ def _said(query: str, mine: Sequence[dict[str, Any]]) -> str:
             f"at windows of {_windows(held)} tuples a core sustains {cores} M tuples/s; "
             f"through its port {rates}.",
             _bound([at for at in held if at["lowest"]], list(groups.values())),
+            _energy(held),
         ]
     if beyond := [at for at in mine if not at["boards"]]:
         rates = _range([with_transfer(at["cpu"]) / 1e6 for at in beyond])
         said.append(
-            f"No design that is known to fit a board holds windows of {_windows(beyond)}: there "
+            f"No design known to fit a board holds windows of {_windows(beyond)}: there "
             f"the core wins, with {rates} M tuples/s."
         )
     text = " ".join(said)
@@ -268,9 +298,21 @@ def _bound(held: Sequence[dict[str, Any]], groups: Sequence[Sequence[dict[str, A
     but = f" (not at windows of {_windows(lost)})" if lost else ""
     return (
         f"A bound on p99 below {bounds} ms, by window the lowest that any CPU engine reached, at "
-        f"{at_rates} k tuples/s, only the array meets{but}: at half its rate, with and without the "
+        f"{at_rates} k tuples/s, only a design meets{but}: at half its rate, with and without the "
         f"transfer, {designs}."
     )
+
+
+def _energy(held: Sequence[dict[str, Any]]) -> str:
+    """Say how many joules a million tuples take on a core and on each board."""
+    joules: dict[str, list[float | None]] = {"core": []}
+    for at in held:
+        joules["core"].append(at["cpu"].get("joules_per_million"))
+        for each in at["boards"]:
+            for record in each["fastest"]:
+                joules.setdefault(board_of(record), []).append(record.get("joules_per_million"))
+    core, *boards = (f"a {name} {_range(values)}" for name, values in joules.items())
+    return f"A million tuples take {', '.join([f'{core} J', *boards])}."
 
 
 def _named(boards: Boards) -> str:

@@ -17,7 +17,7 @@ from streamjoin.bench.cpu_fpga.costs import ASSUMED, add_costs
 from streamjoin.bench.cpu_fpga.inputs import QUERIES, Query
 from streamjoin.bench.cpu_fpga.measure import at_clock, measure
 from streamjoin.bench.cpu_fpga.verdict import answers, latency_us, latency_with_transfer_us
-from streamjoin.cli.benchmarks.kept import alone, kept_records, machine
+from streamjoin.cli.benchmarks.kept import alone, is_sealed, kept_records, machine, sealed
 from streamjoin.cli.terminal import (
     duration,
     print_json,
@@ -77,6 +77,9 @@ def _measure_all(args: argparse.Namespace, out: Path) -> dict[str, Any]:
     kept = {name: each for name, each in before.items() if each.get("sources") == code}
     if len(kept) < len(before):
         say(f"{len(before) - len(kept)} points in {out} are of other code and measured again")
+    for name in [name for name, each in kept.items() if not is_sealed(each)]:
+        say(f"{out / RECORDS}: {name} was changed after it was written; it is measured again")
+        del kept[name]
     points = _points(args.size)
     if kept and len(kept) < len(points):
         say(f"{len(kept)} of {len(points)} points are in {out} already")
@@ -87,7 +90,8 @@ def _measure_all(args: argparse.Namespace, out: Path) -> dict[str, Any]:
                 who = {"point": name, "query": query.name, "window": window, "sources": code}
                 who |= {"who": contestant.name, "engine": contestant.engine}
                 who |= {"is_fpga": contestant.is_fpga, "knobs": dict(contestant.knobs)}
-                kept[name] = {**who, **_measured(contestant, query, window, args.size, kept)}
+                found = _measured(contestant, query, window, args.size, kept)
+                kept[name] = sealed({**who, **found})
                 records = {**settings, "points": list(kept.values())}
                 write_text(out / RECORDS, json.dumps(records, indent=2) + "\n", parents=True)
             on_progress(len(kept), len(points))

@@ -1,14 +1,47 @@
 """Records that an interrupted benchmark left: the same command goes on where it was."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from streamjoin import run as runs
+from streamjoin.bench import points
+from streamjoin.cli.terminal import say
 from streamjoin.errors import InputError
 from streamjoin_common import storage
+
+CHECK = "check"
+"""Under it a result holds the digest of all else that it says."""
+
+
+def sealed(result: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a result with a digest, by which :func:`is_sealed` knows it again."""
+    return {**result, CHECK: _digest(result)}
+
+
+def is_sealed(result: Mapping[str, Any]) -> bool:
+    """Whether a result is what :func:`sealed` returned, and nothing was changed since."""
+    return result.get(CHECK) == _digest(result)
+
+
+def _digest(result: Mapping[str, Any]) -> str:
+    """Digest as that of an experiment's points, of the same canonical JSON."""
+    content = {name: value for name, value in result.items() if name != CHECK}
+    return points.check_of({"point": content.get("point"), "workload": None, "records": content})
+
+
+@contextmanager
+def told_how_to_go_on(folder: Path, command: str) -> Iterator[None]:
+    """Say where finished points are and what to type, if Ctrl-C or SIGTERM ends the work."""
+    try:
+        yield
+    except Exception:
+        raise
+    except BaseException:
+        say(f"finished points are kept in {folder}; to go on, type {command}")
+        raise
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from streamjoin.cli.terminal import duration, print_json, print_table, say
 from streamjoin.errors import InputError
 from streamjoin.report import stored
 from streamjoin.report.stored import regress
+from streamjoin.report.stored.crossover_form import is_one
 from streamjoin.report.stored.regress import FASTER, FEW, SAME, SLOWER, Change, Comparison
 
 HEADINGS = ("point", "engine", "figure", "before", "after", "times", "change")
@@ -19,7 +20,7 @@ Found = tuple[Path, dict[str, Any]]
 
 
 def run(args: argparse.Namespace) -> int:
-    """Compare two records, or the records of two folders; 1 if anything is slower."""
+    """Compare two records, or the records of two folders; 1 if anything is slower or gone."""
     if len(args.records) != 2:
         raise InputError(
             "bench regress compares two: two records, runs, or folders of them, as  "
@@ -48,7 +49,8 @@ def run(args: argparse.Namespace) -> int:
             f"{regress.MIN_ROUNDS} rounds in both, so that nothing is known of the noise"
         )
     say(_counted(changes))
-    return 1 if any(change.verdict == SLOWER for change in changes) else 0
+    gone = any(each.gone for each in compared)
+    return 1 if gone or any(change.verdict == SLOWER for change in changes) else 0
 
 
 def _pairs(first: Path, second: Path) -> list[tuple[Found, Found]]:
@@ -70,6 +72,8 @@ def _found(path: Path) -> dict[tuple[str, str], Found]:
     """Return the records that a path names, by experiment and size."""
     found: dict[tuple[str, str], Found] = {}
     for file in stored.find(path):
+        if is_one(file):
+            raise InputError(f"{file}: is of bench cpu-fpga, whose records are not compared")
         run = stored.read(file)
         name = run["experiment"]["name"], run["experiment"]["size"]
         if name in found:
@@ -82,6 +86,7 @@ def _plain(compared: Comparison) -> dict[str, Any]:
     return {
         "experiment": compared.experiment,
         "notes": compared.notes,
+        "gone": compared.gone,
         "changes": [
             {**vars(change), "ratio": change.ratio if math.isfinite(change.ratio) else None}
             for change in compared.changes
@@ -92,6 +97,8 @@ def _plain(compared: Comparison) -> dict[str, Any]:
 def _print(compared: Comparison) -> None:
     for note in compared.notes:
         say(f"{compared.experiment}: {note}")
+    if compared.gone:
+        say(f"{compared.experiment}: only before, and gone: {', '.join(compared.gone)}")
     changed = sorted(compared.of(SLOWER, FASTER), key=lambda change: -change.ratio)
     if changed:
         print_table(HEADINGS, [_row(change) for change in changed], {"before", "after", "times"})
@@ -114,6 +121,8 @@ def _counted(changes: Sequence[Change]) -> str:
     judged = len(changes) - count[FEW]
     said = f"{judged} figures: " + ", ".join(f"{count[each]} {each}" for each in (SLOWER, FASTER))
     said += f", {count[SAME]} {SAME}"
+    if alone := sum(change.cpu_alone and change.verdict != FEW for change in changes):
+        said += f"; {alone} of them are CPU times that were judged alone"
     if count[FEW]:
         said += f"; {count[FEW]} more have fewer than {regress.MIN_ROUNDS} rounds: not judged"
     return said

@@ -8,6 +8,7 @@ from streamjoin.bench.cpu_fpga.contestants import area_of
 from streamjoin.bench.cpu_fpga.costs import ASSUMED
 from streamjoin.bench.cpu_fpga.inputs import QUERIES
 from streamjoin.bench.cpu_fpga.verdict import (
+    RATE_NOISE,
     Lowest,
     answers,
     best,
@@ -22,9 +23,9 @@ from streamjoin.bench.cpu_fpga.verdict import (
 )
 from streamjoin.report import units
 from streamjoin.report.stored import chart
+from streamjoin.report.stored.crossover_form import read
 from streamjoin.report.stored.distil import rounded, text_of
 from streamjoin_common import storage
-from streamjoin_common.documents import read_json
 
 NAME = "cpu-fpga"
 """Its records are called by it and by the size."""
@@ -56,12 +57,13 @@ FREE_LOAD = 2.0
 """Maximum load of a machine that nobody else uses: a run of one thread and its surroundings."""
 
 DISTURBED = " *"
-"""Behind the name of a contestant whose latencies fall as the load rises."""
+"""Behind the name of a contestant that others on the machine disturbed."""
 
 DISTURBED_NOTE = (
     f"Rows with{DISTURBED} have a p99 that falls by more than a tenth as the load rises, which a "
-    "queue's does not: others on the machine disturbed these latencies. A core of a free machine "
-    "may reach a lower p99 than any here."
+    f"queue's does not, or a core's rate that is exceeded by more than {RATE_NOISE:.0%} in a "
+    "larger window, where a join costs no less: others on the machine disturbed them. A core of a "
+    "free machine may reach a higher rate and a lower p99 than any here."
 )
 
 Record = dict[str, Any]
@@ -84,17 +86,23 @@ def store(run: Mapping[str, Any], folder: Path) -> Path:
 
 
 def runs(folder: Path) -> dict[str, dict[str, Any]]:
-    """Return the stored records of a folder by ``cpu-fpga-SIZE``."""
-    return {path.stem: read_json(path) for path in sorted(folder.glob(f"{NAME}-*.json"))}
+    """Return the stored records of a folder by ``cpu-fpga-SIZE``.
+
+    Raises
+    ------
+    InputError
+        If one has no points, or figures that cannot be.
+    """
+    return {path.stem: read(path) for path in sorted(folder.glob(f"{NAME}-*.json"))}
 
 
-def table_row(record: Record) -> list[str]:
-    """Return the figures of a point, as pages show them under :data:`HEADINGS`."""
+def table_row(record: Record, others: Sequence[Record] = ()) -> list[str]:
+    """Return the figures of a point among others, as pages show them under :data:`HEADINGS`."""
     scanned = record.get("comparisons_per_cycle")
     joules, through = record.get("joules_per_million"), "transfer" in record
     return [
         f"{record['window']:,}",
-        record["who"] + DISTURBED * is_disturbed(record),
+        record["who"] + DISTURBED * is_disturbed(record, others),
         units.rate(record["rate_tuples_per_s"]),
         units.rate(with_transfer(record)) if through else units.MISSING,
         *(_latencies(record, load) for load in record["latency_us"]),
@@ -103,6 +111,11 @@ def table_row(record: Record) -> list[str]:
         _area(record),
         units.MISSING if joules is None else units.significant(joules),
     ]
+
+
+def has_disturbed(records: Sequence[Record]) -> bool:
+    """Whether a row of a table has the mark that :data:`DISTURBED_NOTE` explains."""
+    return any(is_disturbed(each, records) for each in records)
 
 
 def _area(record: Record) -> str:
@@ -210,7 +223,7 @@ def page(stored: Mapping[str, Mapping[str, Any]]) -> str:
         for said in answers(points):
             lines += [said, ""]
         lines += [f"![Rates and latencies by window](charts/{name}.svg)", "", _machine(run), ""]
-        if any(is_disturbed(each) for each in points):
+        if has_disturbed(points):
             lines += [DISTURBED_NOTE, ""]
         lines += [ASSUMED]
         for query in (each.name for each in QUERIES):
@@ -223,7 +236,7 @@ def page(stored: Mapping[str, Mapping[str, Any]]) -> str:
             lines += ["", f"### {query}, {run['size']}", ""]
             lines += _table(summary(mine))
             lines += ["", f"All contestants, {query}:", ""]
-            lines += _table([list(HEADINGS), *map(table_row, mine)])
+            lines += _table([list(HEADINGS), *(table_row(each, mine) for each in mine)])
     return "\n".join(lines) + "\n"
 
 

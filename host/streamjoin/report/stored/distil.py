@@ -28,7 +28,7 @@ _RUN = ("format", "title", "created")
 _EXPERIMENT = ("name", "size", "source", "limit", "baseline", "against", "limit_per_s")
 _WORKLOAD = (
     *("name", "family", "settings", "kind", "seed", "predicate", "window", "how", "n_r", "n_s"),
-    *("pairs", "digest", "oracle", "arrival", "speedup", "measured"),
+    *("pairs", "digest", "oracle", "arrival", "speedup", "definition", "measured"),
 )
 _RECORD = (
     *("workload", "engine", "platform", "backend", "status", "checked", "threads", "rounds"),

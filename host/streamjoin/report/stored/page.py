@@ -6,7 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from streamjoin.bench import experiments
+from streamjoin.bench.claims import clock
 from streamjoin.bench.claims.rules import ABOUT, HALF, NOISE
+from streamjoin.bench.experiments import Experiment
+from streamjoin.errors import InputError
 from streamjoin.report.claims import Judged, counted, table
 from streamjoin.report.stored import chart, crossover
 from streamjoin.report.stored.distil import FOLDER, check_right, experiments_in, load_average, read
@@ -17,7 +20,8 @@ RULE = (
     f"than {NOISE:.0%} beyond 1 (nearer to 1 is no difference; about: within a factor of "
     f"{ABOUT:g});",
     f"in part where it holds at some points, has {HALF:.0%} of the published distance from 1, or "
-    "shows no difference where a direction alone was published, as 1 x.",
+    "shows no difference where a direction alone was published, as 1 x; also where it holds and a "
+    "point has no figure.",
 )
 """The rule of verdicts in two lines."""
 
@@ -25,24 +29,36 @@ NOT_THERE = "No record is stored."
 
 
 def runs(folder: Path = FOLDER) -> dict[str, dict[str, Any]]:
-    """Return the stored records of experiments in a folder by ``NAME-SIZE``.
+    """Return the stored records in a folder by ``NAME-SIZE``: of each experiment the larger one.
 
     Raises
     ------
     InputError
-        If a file is no record of an experiment, or has a wrong or unchecked result.
+        If a file is not the record of the experiment that its name says, or has a wrong or
+        unchecked result.
     """
-    found = {path: read(path) for path in experiments_in(folder)}
-    for path, run in found.items():
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    for path, run in {path: read(path) for path in experiments_in(folder)}.items():
         check_right(run, f"{path}: no verdict follows from wrong results")
-    return {path.stem: run for path, run in found.items()}
+        name, size = whose = run["experiment"]["name"], run["experiment"]["size"]
+        if path.stem != f"{name}-{size}":
+            raise InputError(f"{path}: is of {name} at size {size}: name it {name}-{size}.json")
+        if name not in experiments.names():
+            raise InputError(f"{path}: is of {name}, which is no published experiment: move it")
+        found[whose] = run
+    sizes = {name: size for size in experiments.SIZES for name, of in found if of == size}
+    return {f"{name}-{size}": found[name, size] for name, size in sorted(sizes.items())}
 
 
 def judged(run: Mapping[str, Any]) -> Judged:
     """Judge the claims of an experiment, as they are now, by its stored record."""
-    about = run["experiment"]
-    experiment = experiments.read(about["name"], about.get("size", experiments.SIZES[0]))
-    return Judged(about["name"], run, [claim.held(run["records"]) for claim in experiment.claims])
+    experiment = _now(run)
+    return Judged(experiment.name, run, [claim.held(run["records"]) for claim in experiment.claims])
+
+
+def _now(run: Mapping[str, Any]) -> Experiment:
+    """Return the experiment of a record as its file is now."""
+    return experiments.read(run["experiment"]["name"], run["experiment"]["size"])
 
 
 def pages(folder: Path = FOLDER) -> dict[str, Callable[[], str]]:
@@ -66,6 +82,7 @@ def pages(folder: Path = FOLDER) -> dict[str, Callable[[], str]]:
 def page(stored: Mapping[str, Mapping[str, Any]]) -> str:
     """Write the page of claims."""
     sections = {name: judged(run) for name, run in stored.items()}
+    routed = Judged("hw scale", {}, [clock.held()])
     took_s = sum(_took_s(run) for run in stored.values())
     lines = [
         "# What was published, and what holds here",
@@ -76,19 +93,40 @@ def page(stored: Mapping[str, Mapping[str, Any]]) -> str:
         *RULE,
         "Sizes and threads are those of one machine.",
         f"{len(stored)} of {len(experiments.names())} experiments have a record, of "
-        f"{spaced(seconds(took_s))} of measuring; {counted(list(sections.values()))}.",
+        f"{spaced(seconds(took_s))} of measuring; {counted([*sections.values(), routed])}"
+        f"{_elsewhere(stored)}.",
         "`streamjoin bench regress A B` compares two records.",
     ]
     for name, section in sections.items():
         lines += ["", *_section(name, section)]
-    missing = [name for name in experiments.names() if not _has(stored, name)]
-    for name in missing:
-        lines += ["", f"## {name}", "", NOT_THERE]
+    recorded = {run["experiment"]["name"] for run in stored.values()}
+    for name in experiments.names():
+        if name not in recorded:
+            lines += ["", f"## {name}", "", NOT_THERE]
+    lines += [
+        "",
+        "## hw scale",
+        "",
+        f"Designs that open tools routed (`{clock.COMMAND}`;",
+        "[their records](../../benchmarks/scale)).",
+        "",
+        *table(routed.claims, "why not", partial(cause, {})),
+    ]
     return "\n".join(lines) + "\n"
 
 
-def _has(stored: Mapping[str, Any], name: str) -> bool:
-    return any(f"{name}-{size}" in stored for size in experiments.SIZES)
+def _elsewhere(stored: Mapping[str, Mapping[str, Any]]) -> str:
+    """Say how many claims the experiments have at the other size alone."""
+    number = 0
+    for run in stored.values():
+        here = {claim.text for claim in _now(run).claims}
+        for size in experiments.SIZES:
+            claims = experiments.read(run["experiment"]["name"], size).claims
+            number += len({claim.text for claim in claims} - here)
+    if not number:
+        return ""
+    are = "claim is" if number == 1 else "claims are"
+    return f"; {number} more {are} of the other size alone"
 
 
 def _took_s(run: Mapping[str, Any]) -> float:
@@ -100,8 +138,9 @@ def _section(name: str, section: Judged) -> list[str]:
     run, about = section.run, section.run["experiment"]
     lines = [f"## {name}", ""]
     lines += [f"{run['title']} ([{about['name']}.toml](../../benchmarks/{about['name']}.toml);"]
-    lines += [f"`streamjoin bench {about['name']} --size {about.get('size')}`). {_machine(run)}"]
-    if stale := _changed(run):
+    lines += [f"`streamjoin bench {about['name']} --size {about['size']}`;"]
+    lines += [f"[its record](../../benchmarks/results/{name}.json)). {_machine(run)}"]
+    if stale := experiments.changed(_now(run), run):
         lines += [stale]
     lines += ["", f"![{run['title']}](charts/{name}.svg)"]
     if not section.claims:
@@ -138,11 +177,25 @@ def _machine(run: Mapping[str, Any]) -> str:
         f"Python {environment.get('python')}, NumPy {packages.get('numpy')}, "
         f"Numba {packages.get('numba')}",
         f"revision {environment.get('revision') or 'unknown'}, {str(run.get('created'))[:10]}",
-        f"{plural(len(run['workloads']), 'point')} in {seconds(_took_s(run))}",
+        f"{plural(len(run['workloads']), 'point')}{_rounds(run)} in {seconds(_took_s(run))}",
     ]
     if is_shared(run):
         parts.append(f"others used the machine too: load {load_average(run):.1f}")
     return spaced("; ".join(parts)) + "."
+
+
+def _rounds(run: Mapping[str, Any]) -> str:
+    """Say of how many measured rounds the points are; one of a simulation says it all."""
+    simulated = [record.get("backend") == "model" for record in run["records"]]
+    counts = [
+        record["rounds"]
+        for record, alone in zip(run["records"], simulated, strict=True)
+        if record.get("rounds") and (all(simulated) or not alone)
+    ]
+    if not counts:
+        return ""
+    least, most = min(counts), max(counts)
+    return f" of {plural(most, 'round') if least == most else f'{least} to {most} rounds'}"
 
 
 def is_shared(run: Mapping[str, Any]) -> bool:
@@ -150,15 +203,3 @@ def is_shared(run: Mapping[str, Any]) -> bool:
     load = load_average(run)
     threads = max((record["threads"] for record in run["records"]), default=1)
     return load is not None and load > threads + 1
-
-
-def _changed(run: Mapping[str, Any]) -> str:
-    """Say which points of the experiment, as it is now, the record does not have."""
-    about = run["experiment"]
-    now = {point.label for point in experiments.read(about["name"], about["size"]).points}
-    had = {workload["name"] for workload in run["workloads"]}
-    if now == had:
-        return ""
-    return (
-        f"The experiment was changed since: {len(now - had)} points are new, {len(had - now)} gone."
-    )

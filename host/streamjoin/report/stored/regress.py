@@ -5,6 +5,9 @@ from the range of its rounds, the standard error of their median from that; a ch
 noise if it is more than :data:`ERRORS` standard errors of a difference and more than
 :data:`~streamjoin.bench.claims.NOISE`. Rounds of the engines of a point took turns, so that a busy
 moment is in the range of all. Cycles of a simulation have no noise.
+
+Ranges do not show a machine that others use for minutes: at a point whose load says so in either
+record, CPU time alone is judged.
 """
 
 import math
@@ -16,13 +19,19 @@ from typing import Any
 from streamjoin.bench.claims import NOISE
 from streamjoin.errors import InputError
 from streamjoin.report.stored.distil import check_right, rounded
-from streamjoin.report.stored.page import is_shared
 
 ERRORS = 4.0
 """Standard errors of a difference that are noise."""
 
 MIN_ROUNDS = 3
 """Rounds below which nothing is known of the noise."""
+
+SPARE_LOAD = 0.7
+"""Load beyond a point's threads from which on others count as having used the machine.
+
+Of the points of the stored records, made on a free machine, one in twenty has more, each of one
+thread; those of two threads have up to 0.4.
+"""
 
 RANGE_PER_DEVIATION = {3: 1.693, 4: 2.059, 5: 2.326, 6: 2.534, 7: 2.704, 8: 2.847, 9: 2.970}
 """Mean range of so many normal values, in standard deviations; 3.078 from ten on."""
@@ -56,6 +65,8 @@ class Change:
         Medians, in seconds or cycles.
     verdict : str
         ``slower``, ``faster``, ``within noise``, or ``too few rounds`` to say.
+    cpu_alone : bool
+        Whether it is judged and other times of its point are not, as others used the machine.
     """
 
     point: str
@@ -64,6 +75,7 @@ class Change:
     before: float
     after: float
     verdict: str
+    cpu_alone: bool = False
 
     @property
     def ratio(self) -> float:
@@ -85,11 +97,14 @@ class Comparison:
         Of every figure that both have.
     notes : list of str
         What a reader should know of the records.
+    gone : list of str
+        Points, and engines of points, that only the earlier record has.
     """
 
     experiment: str
     changes: list[Change] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    gone: list[str] = field(default_factory=list)
 
     def of(self, *verdicts: str) -> list[Change]:
         """Return the figures with one of these verdicts."""
@@ -142,22 +157,44 @@ def compare(
     """
     _check(before, after, names)
     compared = Comparison(str(before["experiment"]["name"]))
-    busy = [name for run, name in zip((before, after), names, strict=True) if is_shared(run)]
-    if busy:
-        compared.notes.append(
-            f"others used the machine of {' and of '.join(busy)}: CPU time alone is judged"
-        )
+    busy = _busy(before) | _busy(after)
     compared.notes += _others(before, after)
     later = {(record["workload"], record["engine"]): record for record in after["records"]}
+    there = {workload for workload, _ in later}
     for record in before["records"]:
         other = later.pop((record["workload"], record["engine"]), None)
-        if other is None:
-            compared.notes.append(f"only before: {record['engine']} on {record['workload']}")
-        else:
-            compared.changes += _changes(record, other, wall=not busy)
+        if other is not None:
+            compared.changes += _changes(record, other, wall=record["workload"] not in busy)
             compared.notes += _alone(record, other)
+        elif record["workload"] in there:
+            compared.gone.append(f"{record['engine']} on {record['workload']}")
+        elif record["workload"] not in compared.gone:
+            compared.gone.append(str(record["workload"]))
     compared.notes += [f"only after: {engine} on {workload}" for workload, engine in later]
+    if judged := {change.point for change in compared.changes if change.cpu_alone}:
+        compared.notes.append(
+            f"others used the machine at {len(judged)} of {len(before['workloads'])} points, as "
+            f"{min(judged)}: CPU time alone is judged there"
+        )
     return compared
+
+
+def _busy(run: Mapping[str, Any]) -> set[str]:
+    """Name the points at which more than their threads and :data:`SPARE_LOAD` wanted to run."""
+    threads: dict[str, int] = {}
+    for record in run["records"]:
+        name = record["workload"]
+        threads[name] = max(threads.get(name, 1), record["threads"])
+    whole = (run.get("environment") or {}).get("load_average")
+    loads = {
+        workload["name"]: (workload.get("measured") or {}).get("load_average", whole)
+        for workload in run["workloads"]
+    }
+    return {
+        name
+        for name, load in loads.items()
+        if load is not None and round(load - threads.get(name, 1), 2) > SPARE_LOAD
+    }
 
 
 def _check(before: Mapping[str, Any], after: Mapping[str, Any], names: tuple[str, str]) -> None:
@@ -221,8 +258,9 @@ def _changes(before: Mapping[str, Any], after: Mapping[str, Any], *, wall: bool)
         rounds = [_rounds(record, key) for record in (before, after)]
         if not all(rounds) or (figure in WALL and not wall):
             continue
-        middles = [statistics.median(each) for each in rounds]
-        changes.append(Change(*where, figure, middles[0], middles[1], judge(*rounds)))
+        middles = statistics.median(rounds[0]), statistics.median(rounds[1])
+        verdict = judge(*rounds)
+        changes.append(Change(*where, figure, *middles, verdict, cpu_alone=not wall))
     return changes
 
 

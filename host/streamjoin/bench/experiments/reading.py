@@ -10,17 +10,15 @@ It may also name the published ``figures`` that it repeats. And an experiment sa
 default), ``comparisons`` or ``store``, the scan of a store.
 """
 
-import itertools
 import json
-import math
-from collections.abc import Mapping
-from copy import deepcopy
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from streamjoin.bench import claims
 from streamjoin.bench.claims import Claim
+from streamjoin.bench.experiments.sweeps import Point, points_of
 from streamjoin.errors import InputError
 from streamjoin_common.documents import DocumentError, read_toml
 from streamjoin_common.installed import shipped
@@ -28,39 +26,9 @@ from streamjoin_common.suggestions import did_you_mean
 
 SIZES = ("quick", "full")
 KEYS = ("name", "title", "source", "limit", "against", "baseline", "workload", "claim")
-MAX_LABEL_BYTES = 200
-"""Maximum length of a point's name, which is a part of the name of its file."""
 LIMITS = ("memory", "comparisons", "store")
-
-
-@dataclass(frozen=True)
-class Point:
-    """One workload under one setting.
-
-    Attributes
-    ----------
-    label : str
-        Name in tables, different for every point.
-    family : str
-        The workload table that it comes from.
-    settings : mapping
-        What was swept, with this point's values.
-    table : mapping
-        The complete workload table, as a suite has it.
-    figures : tuple of str
-        Published figures that it repeats, as ``"ssbj 5a"``.
-    """
-
-    label: str
-    family: str
-    settings: Mapping[str, Any]
-    table: Mapping[str, Any]
-    figures: tuple[str, ...] = ()
-
-    @property
-    def data_key(self) -> str:
-        """Equal for points on the same data."""
-        return json.dumps([self.table.get(key) for key in ("kind", "seed", "params")])
+OTHERS = ("all", "calls", "claims", "cpu-fpga", "list", "live", "regress")
+"""Benchmarks of another kind; no experiment has their names."""
 
 
 @dataclass(frozen=True)
@@ -117,6 +85,7 @@ def read(name: str, size: str) -> Experiment:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from None
     except DocumentError as error:
         raise InputError(f"{path}: is not an experiment: {error.reason}") from None
+    _check_name(path)
     for key in plain:
         if key not in KEYS:
             raise InputError(f"{path}: has no key {key!r}; it takes {', '.join(KEYS)}")
@@ -130,11 +99,8 @@ def read(name: str, size: str) -> Experiment:
         raise InputError(f"{path}: must hold [[workload]] tables")
     points: list[Point] = []
     for number, table in enumerate(tables, start=1):
-        points += _points(_sized(table, size), f"{path}: workload {number}")
-    labels = [point.label for point in points]
-    twice = next((label for label in labels if labels.count(label) > 1), None)
-    if twice is not None:
-        raise InputError(f"{path}: two points are called {twice!r}; give workloads other names")
+        points += points_of(_sized(table, size), f"{path}: workload {number}")
+    _check_different(points, path)
     baseline = plain.get("baseline", "duckdb")
     entrants = [
         (point.family, _engines(point.table), point.settings, point.table.get("threads"))
@@ -154,6 +120,37 @@ def read(name: str, size: str) -> Experiment:
         claims.read(_claims_of(plain.get("claim", []), size), str(path), entrants),
         size,
     )
+
+
+def _check_name(path: Path) -> None:
+    """Refuse a file of one's own that is called as an experiment that is shipped.
+
+    Its runs and records would lie where those of the other do.
+    """
+    there = shipped.EXPERIMENTS / path.name
+    if path.stem in OTHERS or (path.stem in names() and path.resolve() != there.resolve()):
+        raise InputError(
+            f"{path}: {path.stem} is another experiment, whose runs and records have this name: "
+            "rename the file"
+        )
+
+
+def _check_different(points: Sequence[Point], path: Path) -> None:
+    """Refuse two points of one name, and two of one workload that are the same."""
+    labels: set[str] = set()
+    known: dict[tuple[str, str], str] = {}
+    for point in points:
+        if point.label in labels:
+            raise InputError(
+                f"{path}: two points are called {point.label!r}; give workloads other names"
+            )
+        labels.add(point.label)
+        same = known.setdefault((point.family, point.asked()), point.label)
+        if same != point.label:
+            raise InputError(
+                f"{path}: the points {same!r} and {point.label!r} are the same: sweep what is "
+                "another run"
+            )
 
 
 def _engines(table: Mapping[str, Any]) -> list[str]:
@@ -192,56 +189,6 @@ def _sized(value: Any, size: str) -> Any:
         sized = {key: _sized(inner, size) for key, inner in value.items()}
         return {key: inner for key, inner in sized.items() if inner is not None}
     return [_sized(inner, size) for inner in value] if isinstance(value, list) else value
-
-
-def _points(table: Any, where: str) -> list[Point]:
-    if not isinstance(table, dict):
-        raise InputError(f"{where}: must be a table at each size, not {table!r:.40}")
-    sweep = table.pop("sweep", {})
-    family = claims.text_of(table.pop("name", None), f"{where}: name")
-    cited = claims.names_of(table.pop("figures", []), f"{where}: figures", "a list as ['ssbj 5a']")
-    if not isinstance(sweep, dict) or not all(
-        isinstance(values, list) and values for values in sweep.values()
-    ):
-        raise InputError(f"{where}: sweep must be a table of lists, not {sweep!r}")
-    points = []
-    for values in itertools.product(*sweep.values()):
-        settings = dict(zip(sweep, values, strict=True))
-        completed = deepcopy(table)
-        for setting, value in settings.items():
-            together = value if isinstance(value, dict) and value else {setting: value}
-            for path, one in together.items():
-                _put(completed, path.split("."), one, f"{where}: sweep {path}")
-            settings[setting] = _called(next(iter(together.values())), f"{where}: sweep {setting}")
-        short = [f"{setting.rpartition('.')[2]}={value}" for setting, value in settings.items()]
-        label = " ".join([family, *short])
-        if len(label.encode()) > MAX_LABEL_BYTES:
-            raise InputError(
-                f"{where}: the point {label[:40]!r}... has a name of more than {MAX_LABEL_BYTES} "
-                "bytes; shorten the workload's name, or name what is swept together"
-            )
-        points.append(Point(label, family, settings, completed, cited))
-    return points
-
-
-def _called(value: Any, where: str) -> Any:
-    """Return the value of a setting that a point is called by; refuse what is no plain one."""
-    plain = isinstance(value, bool | int | float | str)
-    if not plain or (isinstance(value, float) and not math.isfinite(value)):
-        raise InputError(
-            f"{where}: a point is called by a string or a finite number, not {value!r:.40}; put it "
-            "in a table behind one"
-        )
-    return value
-
-
-def _put(table: dict[str, Any], path: list[str], value: Any, where: str) -> None:
-    for step in path[:-1]:
-        inner = table.setdefault(step, {})
-        if not isinstance(inner, dict):
-            raise InputError(f"{where}: {step} is not a table")
-        table = inner
-    table[path[-1]] = value
 
 
 def suite_text(name: str, points: tuple[Point, ...]) -> str:
