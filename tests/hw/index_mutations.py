@@ -274,8 +274,8 @@ INDEX_MUTATIONS = {
     "stored-ahead-of-its-search": Mutation(
         Fault(
             "rtl.index.half",
-            "~place.is_stale & is_bare & ~ages.blocked",
-            "~place.is_stale & ~ages.blocked",
+            "place.is_placed & is_bare & ~ages.blocked",
+            "place.is_placed & ~ages.blocked",
             "a tuple is stored while the search before it waits",
         ),
         f"{_HALF}[2-31-16]",

@@ -112,9 +112,9 @@ INDEX_PLAN_MUTATIONS = {
     ),
     "stale-tuple-stored": Mutation(
         Fault(
-            "rtl.index.half",
-            "stores.eq(place.is_placed & ~place.is_stale &",
-            "stores.eq(place.is_placed &",
+            "rtl.index.place",
+            "m.d.sync += is_placed.eq(0)",
+            "pass",
             "a tuple brings its bucket's former spread back",
         ),
         _ONE,
@@ -123,8 +123,8 @@ INDEX_PLAN_MUTATIONS = {
     "stale-tuple-looked-at": Mutation(
         Fault(
             "rtl.index.place",
-            "for each in (looked, placed)",
-            "for each in (placed,)",
+            "for each in stages",
+            "for each in stages[1:]",
             "a tuple behind the one that raised their bucket's spread brings the former one back",
         ),
         _ONE,

@@ -151,7 +151,7 @@ class Half(Component):
             searches.eq(can_search & ~is_idle),
             # Whether to search is not waited for: in a cycle that is not idle it will be done.
             is_bare.eq(~last.search | can_search),
-            stores.eq(place.is_placed & ~place.is_stale & is_bare & ~ages.blocked & ~is_idle),
+            stores.eq(place.is_placed & is_bare & ~ages.blocked & ~is_idle),
             moves.eq((searches | ~last.search) & (stores | ~place.is_there) & ~place.raised),
             restarts.eq(is_stale | ages.turn),
             self.scan.eq(searches & last.scans),

@@ -50,7 +50,7 @@ class Place(Component):
     used, entered : In(ArrayLayout(bucket_slots, ways))
         What is known of those of the cycle before (:class:`Occupancy`).
     is_there, is_placed : Out(1)
-        A tuple is in the second stage, and its slot is known.
+        A tuple is in the second stage; its slot is known, and it may be stored.
     position : Out(position_layout(params)), bits : Out(bucket_slots)
         That slot, and among others what its bit is to be.
     is_displaced : Out(1)
@@ -152,7 +152,7 @@ class Place(Component):
         further = Mux(again, self._raises(m, asks, following, placed.now, "again"), at_first)
         with m.If(self.moves | again):
             m.d.sync += [
-                is_placed.eq(found),
+                is_placed.eq(found & ~placed.stale),
                 position.word.eq(words.word_select(which, bits)),
                 position.slot.eq(slot),
                 fresh.eq(~entered),
@@ -182,7 +182,7 @@ class Place(Component):
                 *(looked_home[k].eq(row) for k, row in enumerate(rows_of(params, self.i.word))),
                 placed_home.eq(looked_home),
                 is_there.eq(is_looked),
-                is_placed.eq(found & is_looked),
+                is_placed.eq(found & is_looked & ~looked.stale),
                 placed.eq(looked),
                 offset.eq(looked.start),
                 following.eq(tried),
@@ -235,10 +235,16 @@ class Place(Component):
             self.raised.eq(self.stores & raises),
         ]
         m.d.comb += [self.bucket.eq(bucket), self.spread.eq(spread)]
-        for each in (looked, placed):
+        self._mark(m, (looked, placed), bucket, is_placed)
+        return m
+
+    def _mark(self, m: Module, stages: tuple[Any, Any], bucket: Value, is_placed: Signal) -> None:
+        """Mark the tuples of a bucket whose spread was raised: they must not be stored."""
+        for each in stages:
             with m.If(self.raised & (each.word == bucket)):
                 m.d.sync += each.stale.eq(1)
-        return m
+        with m.If(self.raised & (stages[1].word == bucket)):
+            m.d.sync += is_placed.eq(0)
 
     def _words(self, m: Module, when: Signal, first: Value, name: str) -> Any:
         """Return a word and those after it, one of each bank, kept when they are looked at."""

@@ -141,7 +141,9 @@ class Side(Component):
         is_asked, asker = Signal(), payload_of(NUMBER_BITS)
         asks = self._wait(m, "asks", self.asks, self.put & ~self.errand.stores, is_asked)
         m.d.sync += [
+            # From registers beside it.
             half.wait.eq(self.wait),
+            half.hold.eq(comparers.hold),
             is_asked.eq(half.searched),
             asker.eq(self.next_number),
             self.next_number.eq(self.next_number + self.begun),
@@ -153,7 +155,6 @@ class Side(Component):
             half.errand.eq(self.errand),
             half.enter.eq(waits.body),
             half.full.eq(waits.full),
-            half.hold.eq(comparers.hold),
             self.begun.eq(half.stored + half.searched),
             comparers.scan.eq(half.scan),
             comparers.tuples.eq(half.tuples),
