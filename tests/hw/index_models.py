@@ -126,8 +126,8 @@ class Errands:
             done = [ctx.get(each) for each in (dut.scan, dut.searched, dut.stored)]
             self.put(ctx, busy, hot)
             await ctx.tick()
-            self._done(ctx, *done)
             assert ctx.get(dut.held) == len(self.held)
+            self._done(ctx, *done)
 
     def _done(self, ctx: Any, scans: int, searched: int, stores: int) -> None:
         """Take what was shown, and carry out what the index has carried out."""
@@ -170,22 +170,23 @@ class Expiry:
 
     async def run(self, ctx: Any, cycles: int) -> None:
         """Let tuples arrive at random, with pauses of the time."""
-        dut, rng = self.dut, self.rng
+        dut, rng, held = self.dut, self.rng, 0
         for step in range(cycles):
             self.now += rng.choice([0, 0, 0, 1, 4]) if step % 400 < 300 else 0
             full = self.arrived >= self.window
             position = {"word": rng.randrange(8), "slot": 1 << rng.randrange(2)}
             ctx.set(dut.full, full)
-            arrives = rng.random() < 0.7 and not ctx.get(dut.blocked)
+            arrives = rng.random() < (0.7 if step % 100 < 60 else 0.3) and not ctx.get(dut.blocked)
             ctx.set(dut.now, self.now)
             ctx.set(dut.end, self.now + self.length)
             ctx.set(dut.arrive, arrives)
             ctx.set(dut.position, position)
             ctx.set(dut.bit, self.arrived & 1)
-            turns = bool(ctx.get(dut.over)) and rng.random() < 0.5
+            turns = bool(ctx.get(dut.over)) and not arrives and rng.random() < 0.5
             ctx.set(dut.turn, turns)
             self.turned += turns
-            assert ctx.get(dut.held) == len(self.held)
+            assert ctx.get(dut.held) == held
+            held = len(self.held)
             assert all((ctx.get(dut.round) - each[2]) % 8 <= 1 for each in self.held)
             self._expire(ctx, arrives and full and self.left == self.arrived - self.window)
             if arrives:
@@ -239,12 +240,12 @@ class Plans:
             ctx.set(dut.take_first, takes == 1)
             ctx.set(dut.take_both, takes == 2)
             self.begun, self.shown = self.begun + takes, self.shown + takes
-            done = min(rng.choice([0, 1, 2]), self.begun)
-            ctx.set(dut.retired, done)
             # The last errand before a round ends may have raised a spread, too.
             turns = step % 97 == 96
             restarts = turns or (stale and not self.begun)
             ctx.set(dut.restart, restarts)
+            done = 0 if restarts else min(rng.choice([0, 1, 2]), self.begun)
+            ctx.set(dut.retired, done)
             self._put(ctx)
             spread = self._spread(ctx, raises)
             await ctx.tick()

@@ -154,11 +154,11 @@ INDEX_MUTATIONS = {
     "rounds-too-short": Mutation(
         Fault(
             "rtl.index.ages",
-            "begin.eq(head + self.arrive)",
+            "begin.eq(head + has_arrived)",
             "begin.eq(head)",
             "a round may begin before a tuple of the last but one has expired",
         ),
-        f"{_AGES}[300-4000]",
+        f"{_AGES}[8-90]",
         "assert",
     ),
     "position-never-expired": Mutation(
@@ -274,8 +274,8 @@ INDEX_MUTATIONS = {
     "stored-ahead-of-its-search": Mutation(
         Fault(
             "rtl.index.half",
-            "~place.is_stale & is_bare & ~ages.blocked",
-            "~place.is_stale & ~ages.blocked",
+            "place.is_placed & is_bare & ~ages.blocked",
+            "place.is_placed & ~ages.blocked",
             "a tuple is stored while the search before it waits",
         ),
         f"{_HALF}[2-31-16]",

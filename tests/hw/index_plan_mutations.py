@@ -98,7 +98,7 @@ INDEX_PLAN_MUTATIONS = {
             "a search is carried out in the cycle in which it is marked",
         ),
         _HALF,
-        "just being stored",
+        "a tuple is missing",
     ),
     "stale-search-carried-out": Mutation(
         Fault(
@@ -112,22 +112,22 @@ INDEX_PLAN_MUTATIONS = {
     ),
     "stale-tuple-stored": Mutation(
         Fault(
-            "rtl.index.half",
-            "stores.eq(place.is_placed & ~place.is_stale &",
-            "stores.eq(place.is_placed &",
+            "rtl.index.place",
+            "m.d.sync += is_placed.eq(0)",
+            "pass",
             "a tuple brings its bucket's former spread back",
         ),
         _ONE,
-        "a tuple is ",
+        "a search is passed over",
     ),
     "stale-tuple-looked-at": Mutation(
         Fault(
             "rtl.index.place",
-            "for each in (looked, placed)",
-            "for each in (placed,)",
+            "for each in stages",
+            "for each in stages[1:]",
             "a tuple behind the one that raised their bucket's spread brings the former one back",
         ),
-        _HALF,
+        _ONE,
         "a tuple is ",
     ),
 }

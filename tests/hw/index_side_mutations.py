@@ -125,9 +125,9 @@ INDEX_SIDE_MUTATIONS = {
     "planned-on-what-was-done": Mutation(
         Fault(
             "rtl.index.plan",
-            "fetch.eq(begin + self.retired)",
+            "fetch.eq(begin + was_retired)",
             "fetch.eq(begin)",
-            "what is carried out as all is planned anew is carried out again",
+            "what was carried out just before all is planned anew is carried out again",
         ),
         _PLAN,
         "errands are not shown in order",
@@ -145,12 +145,52 @@ INDEX_SIDE_MUTATIONS = {
     "arrival-dropped-while-the-oldest-waits": Mutation(
         Fault(
             "rtl.index.side",
-            "begin.eq(begin + (oldest.i.valid & oldest.i.ready))",
-            "begin.eq(begin + oldest.i.valid)",
-            "what waits behind the oldest arrival is lost",
+            "loads.eq((begin != end) & (goes | ~has_second))",
+            "loads.eq(begin != end)",
+            "what waits behind the second arrival is lost",
         ),
         _WAITS,
         "Error",
+    ),
+    "shown-again": Mutation(
+        Fault(
+            "rtl.index.side",
+            "shown.eq(Mux(took, second.as_value(), oldest.as_value()))",
+            "shown.eq(oldest)",
+            "of two that are taken one after the other the first is shown twice",
+        ),
+        _RUNS,
+        "Error",
+    ),
+    "read-before-it-is-kept": Mutation(
+        Fault(
+            "rtl.index.plan",
+            "Mux(is_newest, newest.as_value(), read.data.as_value())",
+            "read.data.as_value()",
+            "an errand that comes while none waits is read before it is kept",
+        ),
+        _PLAN,
+        "errands are not shown in order",
+    ),
+    "word-over-the-one-before": Mutation(
+        Fault(
+            "rtl.index.found",
+            "at.eq(Mux(counts, behind, end))",
+            "at.eq(end)",
+            "of words with matches in consecutive cycles the second is written over the first",
+        ),
+        _RUNS,
+        "Error",
+    ),
+    "held-when-full": Mutation(
+        Fault(
+            "rtl.index.found",
+            "waits >= size - HOLD_WORDS",
+            "waits >= size",
+            "an index is told to stop when no word is free",
+        ),
+        "test_index.py::test_one_key_everywhere_overflows_nothing",
+        "a result FIFO overflowed",
     ),
     "highest-lane-first": Mutation(
         Fault(

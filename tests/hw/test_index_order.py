@@ -23,7 +23,7 @@ def test_errands_are_shown_in_order_with_what_they_have_to_read() -> None:
     plans = Plans(planner, random.Random(SEED))
 
     async def bench(ctx: Any) -> None:
-        await plans.run(ctx, 5000)
+        await plans.run(ctx, 8000)
         assert plans.shown > 400
         assert plans.stale > 20
         assert plans.full > 20

@@ -43,12 +43,12 @@ class Ages(Component):
         A tuple expires, where it is stored, and its slot's bit.
     over, turn : Out(1), In(1)
         All tuples from before this round have expired, and it was long enough; begin the next one
-        after this cycle.
+        after this cycle, in which none may arrive.
     round : Out(ROUND_BITS)
         The round in which a tuple arrives: all that are in the window are of this one or of the
         one before.
     held : Out(sequence_bits(params))
-        How many are in the window.
+        How many were in the window in the cycle before.
     evicted : Out(1), if there are timestamps
         Pulse: two cycles ago a tuple left by count before its time.
     """
@@ -100,8 +100,9 @@ class Ages(Component):
         read, is_read = payload_of(kept), Signal()
         oldest = PipeReg(kept)
         m.submodules.oldest = ResetInserter(self.clear)(oldest)
-        # `head` is the next tuple, `tail` the oldest of the window, which is `before` tuples
-        # younger than the oldest of the count window. The round began with `begin`.
+        # As of the cycle before: `head` is the next tuple, `tail` the oldest of the window. The
+        # round began with `begin`. The oldest is `before` tuples younger than that of the count
+        # window.
         head, tail, begin, before = (
             Signal(sequence_bits(self.params), name=name)
             for name in ("head", "tail", "begin", "before")
@@ -109,7 +110,7 @@ class Ages(Component):
         # Tuples that are still to be stored in this round.
         shortest = min(SHORTEST_ROUND, (self.params.window_capacity + 1) // 2)
         expired, stays = Signal(), Signal(range(shortest + 1))
-        is_lost = Signal()
+        is_lost, has_arrived, was_freed = Signal(), Signal(), Signal()
         m.d.sync += is_lost.eq(self.arrive & ~queue.w_rdy)
         pushes, leaves, times_out = Signal(), Signal(), Signal()
         m.d.comb += [
@@ -133,23 +134,27 @@ class Ages(Component):
             self.over.eq(expired & (stays == 0)),
         ]
         m.d.sync += [
-            head.eq(head + self.arrive),
-            tail.eq(tail + self.free),
+            has_arrived.eq(self.arrive),
+            was_freed.eq(self.free),
+            head.eq(head + has_arrived),
+            tail.eq(tail + was_freed),
             before.eq(before + self.free - (self.arrive & self.full)),
             expired.eq((expired | ((tail == begin) & (head != begin))) & ~self.turn),
         ]
         with m.If(queue.r_en):
             m.d.sync += [is_read.eq(queue.r_rdy), read.eq(queue.r_data)]
-        with m.If(self.arrive & (stays != 0)):
+        with m.If(has_arrived & (stays != 0)):
             m.d.sync += stays.eq(stays - 1)
         with m.If(self.turn):
             m.d.sync += stays.eq(shortest)
-            # What is stored in this cycle is of the round that ends.
-            m.d.sync += [self.round.eq(self.round + 1), begin.eq(head + self.arrive)]
+            # What arrived in the cycle before is of the round that ends; nothing does in this one.
+            m.d.sync += [self.round.eq(self.round + 1), begin.eq(head + has_arrived)]
         with m.If(self.clear):
             m.d.sync += [
-                each.eq(0) for each in (head, tail, begin, before, expired, stays, is_read)
+                each.eq(0)
+                for each in (head, tail, has_arrived, was_freed, begin, before, expired, stays)
             ]
+            m.d.sync += is_read.eq(0)
         if bits:
             self._time(m, oldest, (leaves, times_out))
             m.d.comb += entry.end.eq(self.end)

@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from amaranth.hdl import Assert, Module, Signal
+from amaranth.hdl import Module, Signal
 from amaranth.lib import data
-from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
 
-from streamjoin_common.contract import HOLD_WORDS, SIDE_R, DesignParams
+from streamjoin_common.contract import SIDE_R, DesignParams
+from streamjoin_hw.rtl.index.found import FoundQueue
 from streamjoin_hw.rtl.index.layouts import (
     NUMBER_BITS,
     asking_layouts,
@@ -17,7 +17,7 @@ from streamjoin_hw.rtl.index.layouts import (
     stored_layouts,
 )
 from streamjoin_hw.rtl.predicates import matches
-from streamjoin_hw.rtl.streams import Component, View, payload_of, registers_of, signal_of
+from streamjoin_hw.rtl.streams import Component, View, payload_of, registers_of
 
 PASSED_CYCLES = 4
 """Cycles from the one after a scan until what it found is shown, if nothing is before it:
@@ -91,7 +91,6 @@ class Comparers(Component):
         m = Module()
         params, scanned, read = self.params, Signal(), Signal()
         met = registers_of(met_layout(params), "mask", name="met")
-        found: Any = signal_of(found_layout(params))
         # A block RAM takes half a cycle at 100 MHz: what it gives is registered, then compared.
         asks, number = payload_of(self.asks.shape()), payload_of(NUMBER_BITS)
         met_number = payload_of(NUMBER_BITS)
@@ -112,29 +111,18 @@ class Comparers(Component):
                 met.mask[lane].eq(read & live[lane] & self._matches(each, asks)),
                 met.payloads[lane].eq(each.payload),
             ]
-        m.submodules.queue = queue = SyncFIFOBuffered(
-            width=found_layout(params).size, depth=params.result_fifo_words
-        )
-        # From its own, a number is compared while its word stays where it is.
-        m.submodules.numbers = numbers = SyncFIFOBuffered(
-            width=NUMBER_BITS, depth=params.result_fifo_words
-        )
+        m.submodules.queue = queue = FoundQueue(params)
         m.d.comb += [
-            *(found[name].eq(met[name]) for name in met_layout(params).members),
-            found.single.eq(met.mask & (met.mask - 1) == 0),
-            queue.w_data.eq(found),
-            queue.w_en.eq(met.mask.any()),
-            queue.r_en.eq(self.take),
-            self.found.eq(queue.r_data),
-            numbers.w_data.eq(met_number),
-            numbers.w_en.eq(queue.w_en),
-            numbers.r_en.eq(self.choose),
-            self.is_found.eq(numbers.r_rdy),
-            self.found_number.eq(numbers.r_data),
-            self.busy.eq(scanned | read | queue.w_en | (queue.w_level != 0)),
-            Assert(~queue.w_en | queue.w_rdy, "a result FIFO overflowed"),
+            queue.met.eq(met),
+            queue.number.eq(met_number),
+            queue.take.eq(self.take),
+            self.found.eq(queue.found),
+            queue.choose.eq(self.choose),
+            self.is_found.eq(queue.is_found),
+            self.found_number.eq(queue.found_number),
+            self.busy.eq(scanned | read | queue.busy),
+            self.hold.eq(queue.hold),
         ]
-        m.d.sync += self.hold.eq(queue.w_level > params.result_fifo_words - HOLD_WORDS)
         return m
 
     def _matches(self, stored: Any, asks: Any) -> Any:

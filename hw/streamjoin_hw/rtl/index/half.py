@@ -79,7 +79,7 @@ class Half(Component):
     displaced : Out(1)
         Pulse: a tuple is stored outside its bucket's word.
     held : Out(sequence_bits(params))
-        Tuples in the window.
+        Tuples that were in the window in the cycle before.
     evicted : Out(1), if there are timestamps
         Pulse: two cycles ago a tuple left by count before its time.
     """
@@ -151,7 +151,7 @@ class Half(Component):
             searches.eq(can_search & ~is_idle),
             # Whether to search is not waited for: in a cycle that is not idle it will be done.
             is_bare.eq(~last.search | can_search),
-            stores.eq(place.is_placed & ~place.is_stale & is_bare & ~ages.blocked & ~is_idle),
+            stores.eq(place.is_placed & is_bare & ~ages.blocked & ~is_idle),
             moves.eq((searches | ~last.search) & (stores | ~place.is_there) & ~place.raised),
             restarts.eq(is_stale | ages.turn),
             self.scan.eq(searches & last.scans),

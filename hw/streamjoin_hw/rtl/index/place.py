@@ -50,7 +50,7 @@ class Place(Component):
     used, entered : In(ArrayLayout(bucket_slots, ways))
         What is known of those of the cycle before (:class:`Occupancy`).
     is_there, is_placed : Out(1)
-        A tuple is in the second stage, and its slot is known.
+        A tuple is in the second stage; its slot is known, and it may be stored.
     position : Out(position_layout(params)), bits : Out(bucket_slots)
         That slot, and among others what its bit is to be.
     is_displaced : Out(1)
@@ -115,6 +115,9 @@ class Place(Component):
         params, bits, ways = self.params, word_bits(self.params), self.params.ways
         planned = planned_layout(params)
         looked, looked_rows = payload_of(planned), payload_of(self.into.shape())
+        # Where the search for a slot goes on behind those of the first stage, and of the second.
+        tried, tried_end = payload_of(bits), payload_of(1)
+        beyond, at_end = payload_of(bits), payload_of(1)
         # Addresses of the bucket's word and those behind it: an offset is whole rows.
         looked_home, placed_home, next_rows = (
             payload_of(self.into.shape(), name=name)
@@ -149,7 +152,7 @@ class Place(Component):
         further = Mux(again, self._raises(m, asks, following, placed.now, "again"), at_first)
         with m.If(self.moves | again):
             m.d.sync += [
-                is_placed.eq(found),
+                is_placed.eq(found & ~placed.stale),
                 position.word.eq(words.word_select(which, bits)),
                 position.slot.eq(slot),
                 fresh.eq(~entered),
@@ -162,37 +165,45 @@ class Place(Component):
         m.d.comb += at_last.eq(again & ~found & around & (offset | (ways - 1)).all())
         m.d.sync += no_slot.eq(at_last & twice)
         with m.If(self.moves):
-            first_end = looked.start | (ways - 1)
-            is_end = (first_end >= looked.now) & (first_end >= looked.before)
-            tried = Mux(
-                looked.start != 0,
-                Mux(is_end, 0, looked.start + ways),
-                Mux(looked.hint != 0, looked.hint, ways),
-            )
+            first_end = self.i.start | (ways - 1)
+            is_end = (first_end >= self.i.now) & (first_end >= self.i.before)
             m.d.sync += [
+                tried.eq(
+                    Mux(
+                        self.i.start != 0,
+                        Mux(is_end, 0, self.i.start + ways),
+                        Mux(self.i.hint != 0, self.i.hint, ways),
+                    )
+                ),
+                tried_end.eq(Mux(self.i.start != 0, is_end, self.i.hint == 0)),
                 is_looked.eq(self.comes),
                 looked.eq(self.i),
                 looked_rows.eq(self.rows),
                 *(looked_home[k].eq(row) for k, row in enumerate(rows_of(params, self.i.word))),
                 placed_home.eq(looked_home),
                 is_there.eq(is_looked),
-                is_placed.eq(found & is_looked),
+                is_placed.eq(found & is_looked & ~looked.stale),
                 placed.eq(looked),
                 offset.eq(looked.start),
                 following.eq(tried),
                 next_word.eq(looked.word + tried),
                 *self._advance(next_rows, looked_home, tried),
-                around.eq(Mux(looked.start != 0, is_end, looked.hint == 0)),
+                around.eq(tried_end),
                 twice.eq(0),
                 reach.eq(Mux(looked.now > looked.before, looked.now, looked.before)),
                 asks.eq(is_looked & ~found),
                 again.eq(0),
             ]
         with m.Elif(asks):
-            m.d.sync += [offset.eq(following), asks.eq(0), again.eq(1)]
+            is_end = ~around & ((following | (ways - 1)) >= reach)
+            m.d.sync += [
+                offset.eq(following),
+                beyond.eq(Mux(is_end, 0, following + ways)),
+                at_end.eq(is_end),
+                asks.eq(0),
+                again.eq(1),
+            ]
         with m.Elif(again):
-            at_end = ~around & ((offset | (ways - 1)) >= reach)
-            beyond = Mux(at_end, 0, offset + ways)
             m.d.sync += [
                 following.eq(beyond),
                 next_word.eq(placed.word + beyond),
@@ -224,10 +235,16 @@ class Place(Component):
             self.raised.eq(self.stores & raises),
         ]
         m.d.comb += [self.bucket.eq(bucket), self.spread.eq(spread)]
-        for each in (looked, placed):
+        self._mark(m, (looked, placed), bucket, is_placed)
+        return m
+
+    def _mark(self, m: Module, stages: tuple[Any, Any], bucket: Value, is_placed: Signal) -> None:
+        """Mark the tuples of a bucket whose spread was raised: they must not be stored."""
+        for each in stages:
             with m.If(self.raised & (each.word == bucket)):
                 m.d.sync += each.stale.eq(1)
-        return m
+        with m.If(self.raised & (stages[1].word == bucket)):
+            m.d.sync += is_placed.eq(0)
 
     def _words(self, m: Module, when: Signal, first: Value, name: str) -> Any:
         """Return a word and those after it, one of each bank, kept when they are looked at."""

@@ -52,7 +52,7 @@ class Planner(Component):
     retired : In(2)
         So many of the oldest have been carried out: their room is free.
     restart : In(1)
-        Plan all anew that are not carried out after this cycle.
+        Plan all anew; in this cycle none may be carried out.
     has_first, has_second : Out(1), first, second : Out(planned_layout(params))
         The oldest errand that has not begun and the one behind it.
     take_first, take_both : In(1)
@@ -154,6 +154,10 @@ class Planner(Component):
         memory: Any = memory_of("lutram", layout, self.depth)
         m.submodules.errands = memory
         write, read = memory.write_port(), memory.read_port(domain="comb")
+        # An errand is kept a cycle after it came, and may be the next one in that cycle.
+        newest, has_newest, is_newest = payload_of(layout), Signal(), Signal()
+        # Of the cycle before; none is carried out in a cycle in which all is planned anew.
+        was_retired = Signal(2)
         # A bit more than an address: a full memory is not an empty one.
         end, fetch, begin = (
             Signal(range(2 * self.depth), name=name) for name in ("end", "fetch", "begin")
@@ -164,17 +168,21 @@ class Planner(Component):
         loads, ends = Signal(), Signal()
         m.d.comb += [
             write.addr.eq(end),
-            write.data.eq(self.errand),
-            write.en.eq(self.put),
+            write.data.eq(newest),
+            write.en.eq(has_newest),
             read.addr.eq(fetch),
+            is_newest.eq(fetch == end),
             ends.eq(left == 0),
             row.last.eq(ends),
-            loads.eq((fetch != end) & (~row.valid | ends) & (ahead != AHEAD)),
+            loads.eq((~is_newest | has_newest) & (~row.valid | ends) & (ahead != AHEAD)),
         ]
         taken = self.take_first | (self.take_both << 1)
         m.d.sync += [
-            end.eq(end + self.put),
-            begin.eq(begin + self.retired),
+            newest.eq(self.errand),
+            has_newest.eq(self.put & ~self.clear),
+            end.eq(end + has_newest),
+            was_retired.eq(self.retired),
+            begin.eq(begin + was_retired),
             fetch.eq(fetch + loads),
             ahead.eq(ahead + loads - taken),
             row.word.eq(row.word + self.banks),
@@ -183,7 +191,7 @@ class Planner(Component):
             left.eq(left - 1),
         ]
         with m.If(loads):
-            one = read.data
+            one = layout(Mux(is_newest, newest.as_value(), read.data.as_value()))
             m.d.sync += [
                 row.valid.eq(1),
                 row.stores.eq(one.stores),
@@ -199,9 +207,9 @@ class Planner(Component):
         with m.Elif(ends):
             m.d.sync += row.valid.eq(0)
         with m.If(restarts):
-            m.d.sync += [row.valid.eq(0), ahead.eq(0), fetch.eq(begin + self.retired)]
+            m.d.sync += [row.valid.eq(0), ahead.eq(0), fetch.eq(begin + was_retired)]
         with m.If(self.clear):
-            m.d.sync += [each.eq(0) for each in (end, fetch, begin)]
+            m.d.sync += [each.eq(0) for each in (end, fetch, begin, was_retired)]
         return row
 
     def _read(self, m: Module, word: Value) -> list[Any]:

@@ -8,7 +8,7 @@ stores and is asked in the order of arrival; what they find is put in order behi
 
 from typing import Any
 
-from amaranth.hdl import Assert, Module, Signal
+from amaranth.hdl import Assert, Module, Mux, Signal
 from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 
@@ -25,7 +25,7 @@ from streamjoin_hw.rtl.index.layouts import (
 )
 from streamjoin_hw.rtl.index.splitters import search_cycles
 from streamjoin_hw.rtl.memory import memory_of
-from streamjoin_hw.rtl.streams import Component, PipeReg, View, payload_of
+from streamjoin_hw.rtl.streams import Component, View, payload_of, signal_of
 
 
 def queue_tuples(params: DesignParams) -> int:
@@ -54,7 +54,7 @@ class Side(Component):
     begun : Out(2)
         Arrivals that the index is done with in this cycle.
     wait : In(1)
-        Go on with no arrival.
+        Go on with no arrival after this cycle.
     next_number : Out(NUMBER_BITS)
         Number of the first arrival that the index is not done with.
     passed : Out(NUMBER_BITS)
@@ -66,7 +66,7 @@ class Side(Component):
     busy : Out(1)
         Something is inside, other than arrivals.
     reads, displaced : Out(1), held : Out(sequence_bits(params))
-        Pulses, a cycle late, and tuples in the window.
+        Pulses and tuples in the window, a cycle late.
     evicted : Out(1), if there are timestamps
         Pulse: two cycles ago a tuple left by count before its time.
     """
@@ -141,6 +141,9 @@ class Side(Component):
         is_asked, asker = Signal(), payload_of(NUMBER_BITS)
         asks = self._wait(m, "asks", self.asks, self.put & ~self.errand.stores, is_asked)
         m.d.sync += [
+            # From registers beside it.
+            half.wait.eq(self.wait),
+            half.hold.eq(comparers.hold),
             is_asked.eq(half.searched),
             asker.eq(self.next_number),
             self.next_number.eq(self.next_number + self.begun),
@@ -152,8 +155,6 @@ class Side(Component):
             half.errand.eq(self.errand),
             half.enter.eq(waits.body),
             half.full.eq(waits.full),
-            half.hold.eq(comparers.hold),
-            half.wait.eq(self.wait),
             self.begun.eq(half.stored + half.searched),
             comparers.scan.eq(half.scan),
             comparers.tuples.eq(half.tuples),
@@ -183,7 +184,11 @@ class Side(Component):
         return m
 
     def _wait(self, m: Module, name: str, comes: Any, put: Any, take: Signal) -> Any:
-        """Keep what an arrival brings until its turn; return that of the oldest."""
+        """Keep what an arrival brings until its turn; return that of the oldest.
+
+        Whether it is taken is decided late in a cycle, and reaches one register: a cycle later the
+        one behind it is shown in its place, and all go on.
+        """
         layout, depth = comes.shape(), queue_tuples(self.params)
         # A block RAM gives its words late in a cycle.
         queue: Any = memory_of("lutram", layout, depth)
@@ -191,23 +196,34 @@ class Side(Component):
         write, read = queue.write_port(), queue.read_port(domain="comb")
         # A bit more than an address: a full queue is not an empty one.
         begin, end = (Signal(range(2 * depth), name=f"{name}_{at}") for at in ("begin", "end"))
-        m.submodules[name] = oldest = PipeReg(layout)
+        oldest, second = (payload_of(layout, name=f"{name}_{at}") for at in ("oldest", "second"))
+        has_oldest, has_second, took = (
+            Signal(name=f"{name}_{what}") for what in ("has_oldest", "has_second", "took")
+        )
+        shown: Any = signal_of(layout, name=f"{name}_shown")
+        goes, loads = Signal(name=f"{name}_goes"), Signal(name=f"{name}_loads")
         # From a register: inputs do not settle together in Amaranth's simulator.
         is_early = Signal(name=f"{name}_early")
-        m.d.sync += [
-            is_early.eq(take & ~oldest.o.valid),
-            end.eq(end + put),
-            begin.eq(begin + (oldest.i.valid & oldest.i.ready)),
-        ]
         m.d.comb += [
             write.addr.eq(end),
             write.data.eq(comes),
             write.en.eq(put),
             read.addr.eq(begin),
-            oldest.i.valid.eq(begin != end),
-            oldest.i.payload.eq(read.data),
-            oldest.o.ready.eq(take),
+            goes.eq(took | ~has_oldest),
+            loads.eq((begin != end) & (goes | ~has_second)),
+            shown.eq(Mux(took, second.as_value(), oldest.as_value())),
             Assert(~put | (end != begin ^ depth), "the queue of the index overflowed"),
             Assert(~is_early, "an arrival is handled before it is there"),
         ]
-        return oldest.o.p
+        m.d.sync += [
+            took.eq(take),
+            is_early.eq(take & ~Mux(took, has_second, has_oldest)),
+            end.eq(end + put),
+            begin.eq(begin + loads),
+            has_second.eq(loads | (has_second & ~goes)),
+        ]
+        with m.If(goes):
+            m.d.sync += [oldest.eq(second), has_oldest.eq(has_second)]
+        with m.If(goes | ~has_second):
+            m.d.sync += second.eq(read.data)
+        return shown
