@@ -121,12 +121,22 @@ INDEX_MUTATIONS = {
         _WORDS,
         "assert",
     ),
-    "shown-before-it-is-stored": Mutation(
+    "change-not-seen": Mutation(
         Fault(
             "rtl.index.occupancy",
-            "read, into = memory.read_port(), memory.read_port()",
-            "read, into = memory.read_port(transparent_for=(write,)), memory.read_port()",
-            "a search sees the tuple that is stored with its last words",
+            "Mux(rows[bank] == row, changed, 0)",
+            "Mux(rows[bank] == row, 0, 0)",
+            "what changed is not seen in the cycle in which it is written",
+        ),
+        _WORDS,
+        "assert",
+    ),
+    "change-of-another-word": Mutation(
+        Fault(
+            "rtl.index.occupancy",
+            "Mux(rows[bank] == row, changed, 0)",
+            "changed",
+            "what changed in a word is seen in another one",
         ),
         _WORDS,
         "assert",
@@ -144,8 +154,8 @@ INDEX_MUTATIONS = {
     "swept-in-part": Mutation(
         Fault(
             "rtl.index.occupancy",
-            "write.en.eq(Mux(self.sweep, ~0, Mux(mine, position.slot, 0)))",
-            "write.en.eq(Mux(self.sweep, 1, Mux(mine, position.slot, 0)))",
+            "write.en.eq(Mux(self.sweep, ~0, changed))",
+            "write.en.eq(Mux(self.sweep, 1, changed))",
             "clearing leaves all slots of a word but one",
         ),
         _WORDS,
@@ -274,8 +284,8 @@ INDEX_MUTATIONS = {
     "stored-ahead-of-its-search": Mutation(
         Fault(
             "rtl.index.half",
-            "place.is_placed & is_bare & ~ages.blocked",
-            "place.is_placed & ~ages.blocked",
+            "stores.eq(is_free & is_bare)",
+            "stores.eq(is_free)",
             "a tuple is stored while the search before it waits",
         ),
         f"{_HALF}[2-31-16]",

@@ -140,7 +140,7 @@ class Half(Component):
         ready = self._choose(m, (planner, place), moves, restarts)
         last: View = registers_of(ready.shape(), "search", name="last")
         is_idle, is_stale, can_search, is_bare = Signal(), Signal(), Signal(), Signal()
-        is_over, has_begun = Signal(), Signal()
+        is_over, has_begun, is_free = Signal(), Signal(), Signal()
         m.d.comb += [
             # A round ends in a cycle of its own, not in the middle of a search, which would begin
             # anew.
@@ -151,8 +151,10 @@ class Half(Component):
             searches.eq(can_search & ~is_idle),
             # Whether to search is not waited for: in a cycle that is not idle it will be done.
             is_bare.eq(~last.search | can_search),
-            stores.eq(place.is_placed & is_bare & ~ages.blocked & ~is_idle),
-            moves.eq((searches | ~last.search) & (stores | ~place.is_there) & ~place.raised),
+            is_free.eq(place.is_placed & ~ages.blocked & ~is_idle),
+            stores.eq(is_free & is_bare),
+            # In short: where there is a search, it is done, and a tuple behind it is stored.
+            moves.eq((searches | ~last.search) & (is_free | ~place.is_there) & ~place.raised),
             restarts.eq(is_stale | ages.turn),
             self.scan.eq(searches & last.scans),
             self.searched.eq(searches & last.ends),

@@ -21,7 +21,7 @@ from streamjoin_hw.rtl.index.layouts import (
     rows_layout,
 )
 from streamjoin_hw.rtl.memory import RAM_STYLES
-from streamjoin_hw.rtl.streams import Component, View
+from streamjoin_hw.rtl.streams import Component, View, payload_of
 
 
 class Occupancy(Component):
@@ -106,7 +106,11 @@ class Occupancy(Component):
     def _memory(
         self, m: Module, name: str, bank: int, change: tuple[Any, Any, Any]
     ) -> tuple[Any, Any]:
-        """Build one memory; return what is read of it, and of the words in which to store."""
+        """Build one memory; return what is read of it, and of the words in which to store.
+
+        It is written a cycle after a change, which goes to a register for each slot and not to all
+        of the memory: what is read in that cycle has the change put into it.
+        """
         params, (is_new, position, bits) = self.params, change
         # A block RAM would have but two ports and few of its bits in use.
         memory: Any = Memory(
@@ -117,13 +121,25 @@ class Occupancy(Component):
         )
         m.submodules[name] = memory
         write = memory.write_port(granularity=1)
-        read, into = memory.read_port(), memory.read_port()
+        row, values = payload_of(row_bits(params)), payload_of(params.bucket_slots)
+        changed = Signal(params.bucket_slots, name=f"{name}_changed")
         mine = is_new & (bank_of(params, position.word) == bank)
-        m.d.comb += [
-            write.addr.eq(Mux(self.sweep, self.swept, row_of(params, position.word))),
-            write.data.eq(Mux(self.sweep, 0, bits)),
-            write.en.eq(Mux(self.sweep, ~0, Mux(mine, position.slot, 0))),
-            read.addr.eq(self.rows[bank]),
-            into.addr.eq(self.into[bank]),
+        m.d.sync += [
+            changed.eq(Mux(mine, position.slot, 0)),
+            row.eq(row_of(params, position.word)),
+            values.eq(bits),
         ]
-        return read.data, into.data
+        m.d.comb += [
+            write.addr.eq(Mux(self.sweep, self.swept, row)),
+            write.data.eq(Mux(self.sweep, 0, values)),
+            write.en.eq(Mux(self.sweep, ~0, changed)),
+        ]
+        found = []
+        for which, rows in (("read", self.rows), ("into", self.into)):
+            read = memory.read_port(domain="comb")
+            word = payload_of(params.bucket_slots, name=f"{name}_{which}")
+            new = Mux(rows[bank] == row, changed, 0)
+            m.d.comb += read.addr.eq(rows[bank])
+            m.d.sync += word.eq((read.data & ~new) | (values & new))
+            found.append(word)
+        return found[0], found[1]
