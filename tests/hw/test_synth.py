@@ -295,6 +295,19 @@ def test_the_documented_clocks_are_those_of_the_records(folder: str, design: str
         assert f"| {folder} | {point.cores} | {median} | {', '.join(clocks)} |" in page
 
 
+def test_the_documented_clocks_of_the_ordered_index_are_those_of_the_records() -> None:
+    page = STORED.parents[1] / "docs" / "decisions" / "0023-an-ordered-index-of-windows.md"
+    files = sorted((STORED.parent / "scale" / "index").glob("seed-*.json"))
+    records = [json.loads(file.read_text()) for file in files]
+    base = PRESETS["tiny-index"]
+    params = dataclasses.replace(base, segment_tuples=256, lanes=8, buckets=128)
+    assert {each["digest"] for each in records} == {params.digest}
+    assert [each["settings"]["seed"] for each in records] == [1, 2, 3]
+    clocks = [each["clock"]["hz"] / 1e6 for each in records]
+    assert min(clocks) > 100, "the goal"
+    assert "{:.1f}, {:.1f}\nand {:.1f} MHz".format(*clocks) in page.read_text().replace("*", "")
+
+
 def test_the_top_level_for_boards_is_the_design_and_what_packs_its_words(tmp_path: Path) -> None:
     words = ("synth", "--target", "xc7z020", *SMALL)
     recorded = {}

@@ -20,7 +20,7 @@ CPU_CORE_W = 3.75
 
 CLOCKS = (
     ", ".join(f"{board.clock_mhz:.0f} MHz on a {board.name}" for board in BOARDS)
-    + ", as no open tool routes these parts; on an ECP5-85 smaller designs route at 93 to 97 MHz "
+    + ", as no open tool routes these parts; on an ECP5-85 smaller designs route at 104 to 106 MHz "
     "(ordered index) to 118 MHz (SplitJoin)"
 )
 
