@@ -18,6 +18,7 @@ from tests.pages import (
 )
 
 from streamjoin.bench import claims, experiments, suites
+from streamjoin.bench.experiments import reading
 from streamjoin.cli import main
 from streamjoin.engines import catalog
 from streamjoin_common.documents import read_toml
@@ -147,5 +148,5 @@ def test_the_page_of_experiments_reads_and_names_every_key(tmp_path: Path) -> No
         for size in experiments.SIZES:
             for point in experiments.read(str(path), size).points:
                 suites.check_table(point.table, point.label)
-    keys = {*experiments.KEYS, *suites._TABLE_TYPES, *claims.KEYS}
+    keys = {*reading.KEYS, *suites._TABLE_TYPES, *claims.KEYS}
     assert keys == {key for key in keys if f"\n| `{key}` |" in tables}
