@@ -39,7 +39,7 @@ _EXAMPLES = """examples:
   streamjoin hw latency --cores 1,2,4,8 --param segment_tuples=16
   streamjoin hw rate --preset tiny-hash --windows 48 --rates 0,1,4
   streamjoin hw synth --target ecp5-85k --preset tiny --out build/tiny
-  streamjoin hw scale --target ecp5-85k --preset tiny --cores 4,8 --out runs/scale
+  streamjoin hw scale --target ecp5-85k --preset tiny --cores 4,8 --out scale
   streamjoin hw power --cores 1,2,5,10 --out runs/power
   streamjoin hw animate --preset tiny --out walk.html
   streamjoin hw bitstream --board ulx3s-85f --out build/ulx3s-85f
