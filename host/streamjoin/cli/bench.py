@@ -10,7 +10,7 @@ from typing import Any
 from streamjoin.bench import experiments, points, runner
 from streamjoin.cli import figures
 from streamjoin.cli.benchmarks import calls, cpu_fpga, live, regress
-from streamjoin.cli.benchmarks.kept import alone, told_how_to_go_on
+from streamjoin.cli.benchmarks.kept import alone, says_how_to_go_on
 from streamjoin.cli.options import FORCE_HELP
 from streamjoin.cli.terminal import (
     duration,
@@ -134,7 +134,7 @@ class BenchVerb:
         if args.name == "all" and args.out is not None:
             raise InputError(f"all experiments write to {RUNS}: drop --out {args.out}")
         own = RUNS / f"{Path(args.name).stem}-{args.size}"
-        with told_how_to_go_on(RUNS if args.name == "all" else args.out or own, _typed(args)):
+        with says_how_to_go_on(RUNS if args.name == "all" else args.out or own, _typed(args)):
             if args.name in OWN_TABLES:
                 return OWN_TABLES[args.name](args)
             return _all(args, threads) if args.name == "all" else _run(args, args.name, threads)

@@ -33,7 +33,7 @@ def _digest(result: Mapping[str, Any]) -> str:
 
 
 @contextmanager
-def told_how_to_go_on(folder: Path, command: str) -> Iterator[None]:
+def says_how_to_go_on(folder: Path, command: str) -> Iterator[None]:
     """Say where finished points are and what to type, if Ctrl-C or SIGTERM ends the work."""
     try:
         yield
