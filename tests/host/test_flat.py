@@ -91,7 +91,7 @@ def test_an_interrupt_while_threads_are_sent_to_work_ends_those_that_wait(
     job = Job(r, s, BAND, parse_window("all"), threads=2)
     job = run.complete(catalog.get("ibwj-flat"), job, {"batch": 200})
     crew, submitted = Crew(2), []
-    index, submit = flat_engine.index_of(job, crew, 1), crew._pool.submit
+    index, submit = flat_engine.index_of(job, crew, 1), crew._pools[0].submit
 
     def interrupted(*call: Any) -> Any:
         submitted.append(submit(*call))
@@ -100,7 +100,7 @@ def test_an_interrupt_while_threads_are_sent_to_work_ends_those_that_wait(
             time.sleep(1e-3)
         raise KeyboardInterrupt  # the other thread never arrives at the first barrier
 
-    monkeypatch.setattr(crew._pool, "submit", interrupted)
+    monkeypatch.setattr(crew._pools[0], "submit", interrupted)
     with crew, pytest.raises(KeyboardInterrupt):
-        index.join(slice(0, 100), slice(0, 100), Meter(), crew)
+        index.join_shared(slice(0, 100), slice(0, 100), Meter(), crew)
     assert submitted[0].done()

@@ -38,14 +38,27 @@ GOLDEN = U64(0x9E3779B97F4A7C15)
 
 
 @fused
+def position_of(cuts: Words, cut: np.uint64, code: np.uint32) -> np.uint64:
+    """Return a number that orders codes as their blocks, by the cut whose words begin at ``cut``."""
+    if cuts[cut + U64(HASHED)]:
+        return (U64(code) * GOLDEN) >> U64(32)
+    return U64(code)
+
+
+@fused
 def block_of(tables: Words, cuts: Words, cut: np.uint64, code: np.uint32) -> np.uint64:
     """Return the block of a code, by the cut whose words begin at ``cut``."""
+    return block_at(tables, cuts, cut, position_of(cuts, cut, code))
+
+
+@fused
+def block_at(tables: Words, cuts: Words, cut: np.uint64, code: np.uint64) -> np.uint64:
+    """Return the block of a position (:func:`position_of`)."""
     base = cuts[cut + U64(BASE)]
     if cuts[cut + U64(HASHED)]:
-        mixed = (U64(code) * GOLDEN) >> U64(32)
-        return base + ((mixed * cuts[cut + U64(BLOCKS)]) >> U64(32))
+        return base + ((code * cuts[cut + U64(BLOCKS)]) >> U64(32))
     low, shift = cuts[cut + U64(LOW)], cuts[cut + U64(SHIFT)]
-    distance = min(U64(max(U64(code), low)) - low, cuts[cut + U64(TOP)])
+    distance = min(U64(max(code, low)) - low, cuts[cut + U64(TOP)])
     entry = tables[cuts[cut + U64(TABLE)] + (distance >> shift)]
     within = (distance << (U64(32) - shift)) & MASK
     if entry & MASK == FINER:

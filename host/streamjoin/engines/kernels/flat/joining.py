@@ -23,6 +23,7 @@ from streamjoin.engines.kernels.flat.blocks import (
 )
 from streamjoin.engines.kernels.flat.cuts import CUT_WORDS, NEXT_FREE, Words, block_of
 from streamjoin.engines.kernels.flat.plans import (
+    ARRIVAL,
     EXPIRED,
     FIRST,
     HIGH_BLOCK,
@@ -45,9 +46,8 @@ NO_ROOM = U64(0xFFFFFFFFFFFFFFFF)
 SMALL = 24
 """Matches of an arrival up to which they are sorted by insertion."""
 
-DONE, SCANNED, CANDIDATES, WRITTEN, START = range(5)
-"""Words of a thread's state: arrivals done, blocks scanned, candidates, pairs written, and the
-first word of its share that is free."""
+DONE, SCANNED, CANDIDATES, WRITTEN = range(4)
+"""Words of a thread's state: arrivals done, blocks scanned, candidates, pairs written."""
 
 STATE_WORDS = 16
 
@@ -218,6 +218,77 @@ def ask(slots: Codes, plan: Codes, arrival: np.uint64) -> None:
     prefetch(slots, high + U64(LANES))
 
 
+@fused
+def join_planned(
+    flat: Flat,
+    keys: tuple[Codes, Codes],
+    terms: Terms,
+    checked: bool,
+    inner: bool,
+    plan: Codes,
+    first: np.uint64,
+    planned: np.uint64,
+    counted: bool,
+    counts: Codes,
+    thread: np.uint64,
+    state: Words,
+    words: np.uint64,
+    out: Codes,
+    base: np.uint64,
+    written: np.uint64,
+    room: np.uint64,
+) -> tuple[np.uint64, np.uint64]:
+    """Join the arrivals of a plan from ``first`` on until all are done or there is no room.
+
+    Pairs are written to ``out``: rows of R from ``base`` on, those of S ``room`` words later. If
+    ``counted``, an arrival's matches are counted in ``counts[thread]``.
+
+    Returns
+    -------
+    done, written : int
+        Arrivals of the plan that are done, and pairs written in all.
+    """
+    r_rows, at = U64(len(keys[0])), first
+    while at < planned:
+        ahead = at + U64(AHEAD)
+        if ahead < planned:
+            ask(flat.slots, plan, ahead)
+        row = plan[U64(ROW), at]
+        of_s = U64(row) > r_rows
+        own_base, other_base = (base + room, base) if of_s else (base, base + room)
+        row_base = U32(r_rows + U64(1)) if of_s else U32(1)
+        if plan[U64(SPAN), at] != U32(0):
+            met_base = U32(1) if of_s else U32(r_rows + U64(1))
+            start = other_base + written
+            low_block, high_block = U64(plan[U64(LOW_BLOCK), at]), U64(plan[U64(HIGH_BLOCK), at])
+            end = look_up(
+                flat.slots, low_block, high_block, plan, at, met_base, out, start,
+                other_base + room, state, words,
+            )  # fmt: skip
+            if end == NO_ROOM:
+                break
+            state[words + U64(CANDIDATES)] += end - start
+            if checked:
+                end = check(terms, plan, at, out, start, end)
+            if inner:
+                sort(out, start, end)
+            own = own_base + written
+            fill(out, own, row - row_base)  # a look-up left room for it
+            for pair in range(own + U64(LANES), own + end - start):
+                out[pair] = row - row_base
+            written += end - start
+            if counted:
+                counts[thread, U64(plan[U64(ARRIVAL), at])] = U32(end - start)
+        block = plan[U64(OWN), at]
+        live = plan[U64(EXPIRED), at]
+        if block != NOWHERE and live <= row:
+            number = U64(row - row_base)
+            key = keys[1][number] if of_s else keys[0][number]
+            insert(flat, U64(CUT_WORDS) if of_s else U64(0), U64(block), key, row, live)
+        at += U64(1)
+    return at, written
+
+
 @uncounted
 def join_alone(
     flat: Flat,
@@ -261,56 +332,12 @@ def join_alone(
     int
         Pairs written; ``DONE`` is ``arrivals`` if all have been joined, else there is no room.
     """
-    r_rows = U64(len(keys[0]))
-    room, count = U64(len(out)) >> U64(1), U64(arrivals)
-    matches, arrival = U64(first), U64(state[U64(DONE)])
-    while arrival < count:
-        ahead = arrival + U64(AHEAD)
-        if ahead < count:
-            ask(flat.slots, plan, ahead)
-        row = plan[U64(ROW), arrival]
-        of_s = U64(row) > r_rows
-        own_room, other_room = (room, U64(0)) if of_s else (U64(0), room)
-        row_base = U32(r_rows + U64(1)) if of_s else U32(1)
-        if plan[U64(SPAN), arrival] != U32(0):
-            base = U32(1) if of_s else U32(r_rows + U64(1))
-            start = other_room + matches
-            low_block = U64(plan[U64(LOW_BLOCK), arrival])
-            high_block = U64(plan[U64(HIGH_BLOCK), arrival])
-            end = look_up(
-                flat.slots,
-                low_block,
-                high_block,
-                plan,
-                arrival,
-                base,
-                out,
-                start,
-                other_room + room,
-                state,
-                U64(0),
-            )
-            if end == NO_ROOM:
-                break
-            state[U64(CANDIDATES)] += end - start
-            if checked:
-                end = check(terms, plan, arrival, out, start, end)
-            if inner:
-                sort(out, start, end)
-            own = own_room + matches
-            fill(out, own, row - row_base)
-            for at in range(own + U64(LANES), own + end - start):
-                out[at] = row - row_base
-            matches += end - start
-        block = plan[U64(OWN), arrival]
-        live = plan[U64(EXPIRED), arrival]
-        if block != NOWHERE and live <= row:
-            number = U64(row - row_base)
-            key = keys[1][number] if of_s else keys[0][number]
-            insert(flat, U64(CUT_WORDS) if of_s else U64(0), U64(block), key, row, live)
-        arrival += U64(1)
-    state[U64(DONE)] = arrival
-    return int(matches - U64(first))
+    done, written = join_planned(
+        flat, keys, terms, checked, inner, plan, state[U64(DONE)], U64(arrivals), False, plan,
+        U64(0), state, U64(0), out, U64(0), U64(first), U64(len(out)) >> U64(1),
+    )  # fmt: skip
+    state[U64(DONE)] = done
+    return int(written - U64(first))
 
 
 @uncounted

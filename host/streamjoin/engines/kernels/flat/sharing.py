@@ -1,16 +1,14 @@
 """Several threads on one batch: each owns ranges of blocks, and restores a part of the order.
 
-A batch is one kernel call of each thread, in steps with barriers between them:
+A batch is one kernel call of each thread. A thread looks at the codes of all arrivals, plans those
+that look up or are inserted in its own blocks, and joins them in arrival order: it waits for no
+other thread, and no cache line that one writes is read by another. So that it stays so from batch
+to batch, ranges are cut by the same rule each time, of equal work by a sample, and a thread keeps
+its number.
 
-1. each thread plans a part of the arrivals;
-2. the first cuts the blocks of both indexes into a range for each thread, equal by a sample of the
-   batch's work;
-3. each joins, in arrival order, what falls into its ranges, and counts the matches of each arrival;
-4. each sums the counts of its part of the arrivals;
-5. each writes the matches of its part of the arrivals, from all threads, to where the sums say.
-
-Where no order was asked for, each writes its pairs into its own share of the output in step 3, and
-that is the last one.
+Where an order was asked for, each thread counts the matches of each arrival. Then, with barriers
+between, each sums the counts of its part of the arrivals, and each writes the matches of its part,
+from all threads, to where the sums say.
 """
 
 import numpy as np
@@ -18,35 +16,33 @@ from numpy.typing import NDArray
 
 from streamjoin.engines.kernels.atomics import fetch_add, give_way, load_acquire, pause
 from streamjoin.engines.kernels.flat.blocks import LANES, fill, move
-from streamjoin.engines.kernels.flat.cuts import BASE, BLOCKS, CUT_WORDS, Words
+from streamjoin.engines.kernels.flat.cuts import (
+    BASE,
+    BLOCKS,
+    CUT_WORDS,
+    Words,
+    block_at,
+    block_of,
+    position_of,
+)
 from streamjoin.engines.kernels.flat.joining import (
-    CANDIDATES,
     DONE,
-    NO_ROOM,
-    START,
     STATE_WORDS,
     WRITTEN,
     Flat,
     Terms,
-    ask,
-    check,
-    insert,
-    look_up,
+    join_planned,
     sort,
 )
 from streamjoin.engines.kernels.flat.plans import (
-    EXPIRED,
-    HIGH_BLOCK,
-    LOW_BLOCK,
-    OWN,
-    ROW,
-    SPAN,
+    ARRIVAL,
     Keys,
+    Owned,
     Times,
-    plan,
+    plan_own,
+    r_rows_among,
 )
-from streamjoin.engines.kernels.jit import fused, uncounted
-from streamjoin.engines.kernels.prefetch import AHEAD
+from streamjoin.engines.kernels.jit import fused, kernel, uncounted
 
 Codes = NDArray[np.uint32]
 U32, U64 = np.uint32, np.uint64
@@ -54,11 +50,11 @@ U32, U64 = np.uint32, np.uint64
 SPINS = 256
 """Pauses at a barrier before another thread may run."""
 
-LISTED = 1 << 14
-"""Arrivals of which a thread lists its own at once."""
+PLANNED = 1 << 12
+"""Arrivals of which a thread plans its own at once."""
 
-SAMPLED = 2048
-"""Maximum arrivals whose blocks are sampled to cut ranges of equal work."""
+SAMPLED = 1024
+"""Maximum tuples of each stream whose blocks are sampled to cut ranges of equal work."""
 
 BINS = 256
 FAILED = 15
@@ -83,150 +79,70 @@ def _wait(barriers: Words, number: int, threads: int) -> bool:
     return True
 
 
-@fused
-def _own_blocks(
-    flat: Flat, planned: Codes, arrivals: int, side: np.uint64, bins: Words, owners: Codes
+@kernel
+def cut_ranges(
+    flat: Flat, keys: Keys, r_rows: tuple[int, int], s_rows: tuple[int, int], owned: Owned
 ) -> None:
-    """Cut the blocks of an index into ranges of equal work."""
-    threads = U64(owners.shape[1]) - U64(1)
-    cut = side * U64(CUT_WORDS)
-    base, blocks = flat.cuts[cut + U64(BASE)], flat.cuts[cut + U64(BLOCKS)]
-    for each in range(U64(BINS)):
-        bins[each] = U64(0)
-    step = U64(max(1, arrivals // SAMPLED))
-    total = U64(0)
-    for arrival in range(U64(0), U64(arrivals), step):
-        own, low = U64(planned[U64(OWN), arrival]), U64(planned[U64(LOW_BLOCK), arrival])
-        if own - base < blocks:
-            bins[(own - base) * U64(BINS) // blocks] += U64(1)
-            total += U64(1)
-        if low - base < blocks and planned[U64(SPAN), arrival] != U32(0):
-            bins[(low - base) * U64(BINS) // blocks] += U64(1)
-            total += U64(1)
-    owners[side, 0] = U32(base)
-    below, owner = U64(0), U64(1)
-    for each in range(U64(BINS)):
-        below += bins[each]
-        while owner < threads and below * threads >= total * owner:
-            owners[side, owner] = U32(base + ((each + U64(1)) * blocks) // U64(BINS))
-            owner += U64(1)
-    while owner < threads:
-        owners[side, owner] = U32(base + blocks)
-        owner += U64(1)
-    owners[side, threads] = U32(base + blocks)
+    """Cut the blocks of both indexes into a range for each thread, of equal work by a sample.
 
-
-@fused
-def _list(
-    planned: Codes,
-    first: np.uint64,
-    end: np.uint64,
-    owners: Codes,
-    thread: np.uint64,
-    counts: Codes,
-    items: Codes,
-) -> np.uint64:
-    """List the arrivals that look up (bit 0) or are inserted (bit 1) in a thread's blocks."""
-    listed, listing = U64(0), thread * U64(LISTED)
-    r_low, r_high = owners[U64(0), thread], owners[U64(0), thread + U64(1)]
-    s_low, s_high = owners[U64(1), thread], owners[U64(1), thread + U64(1)]
-    for arrival in range(first, end):
-        counts[thread, arrival] = U32(0)
-        own = planned[U64(OWN), arrival]
-        low, high = planned[U64(LOW_BLOCK), arrival], planned[U64(HIGH_BLOCK), arrival]
-        inserts = ((own >= r_low) & (own < r_high)) | ((own >= s_low) & (own < s_high))
-        near = ((low < r_high) & (high >= r_low)) | ((low < s_high) & (high >= s_low))
-        looks = near & (low <= high) & (planned[U64(SPAN), arrival] != U32(0))
-        items[listing + listed] = U32(arrival << U64(2)) | U32(U64(inserts) << U64(1) | U64(looks))
-        listed += U64(inserts | looks)
-    return listed
-
-
-@fused
-def _join_own(
-    flat: Flat,
-    keys: tuple[Codes, Codes],
-    terms: Terms,
-    checked: bool,
-    ordered: bool,
-    planned: Codes,
-    arrivals: int,
-    owners: Codes,
-    thread: np.uint64,
-    states: Words,
-    counts: Codes,
-    items: Codes,
-    matches: Codes,
-) -> None:
-    """Join what falls into a thread's blocks until all is done or its share is full.
-
-    In an order, ``matches`` receives the rows met, and ``counts`` how many. Else its first half
-    receives rows of R and its second half those of S.
+    Parameters
+    ----------
+    flat, keys
+        The indexes and their keys.
+    r_rows, s_rows : tuple of int
+        First and end row of the batch in each stream.
+    owned : Owned
+        Receives the ranges.
     """
-    r_rows, count = U64(len(keys[0])), U64(arrivals)
-    state, listing = thread * U64(STATE_WORDS), thread * U64(LISTED)
-    room = U64(0) if ordered else U64(len(matches)) >> U64(1)
-    share = (U64(len(matches)) - room) // U64(owners.shape[1] - 1)
-    base_at, stop_at = thread * share + states[state + U64(START)], thread * share + share
-    written = base_at + states[state + U64(WRITTEN)]
-    arrival = states[state + U64(DONE)]
-    full = False
-    while arrival < count and not full:
-        end = min(arrival + U64(LISTED), count)
-        listed = _list(planned, arrival, end, owners, thread, counts, items)
-        for each in range(listed):
-            ahead = each + U64(AHEAD)
-            if ahead < listed:
-                ask(flat.slots, planned, U64(items[listing + ahead] >> U32(2)))
-            item = items[listing + each]
-            at = U64(item >> U32(2))
-            row = planned[U64(ROW), at]
-            of_s = U64(row) > r_rows
-            if item & U32(1):
-                side = U64(0) if of_s else U64(1)
-                low = max(planned[U64(LOW_BLOCK), at], owners[side, thread])
-                high = min(planned[U64(HIGH_BLOCK), at], owners[side, thread + U64(1)] - U32(1))
-                base = U32(1) if of_s else U32(r_rows + U64(1))
-                own_room, other_room = (room, U64(0)) if of_s else (U64(0), room)
-                start = other_room + written
-                stop = look_up(
-                    flat.slots, U64(low), U64(high), planned, at, base, matches, start,
-                    other_room + stop_at, states, state,
-                )  # fmt: skip
-                if stop == NO_ROOM:
-                    end, full = at, True
-                    break
-                states[state + U64(CANDIDATES)] += stop - start
-                if checked:
-                    stop = check(terms, planned, at, matches, start, stop)
-                found = stop - start
-                if ordered:
-                    counts[thread, at] = U32(found)
-                else:
-                    named = row - (U32(r_rows + U64(1)) if of_s else U32(1))
-                    own = own_room + written
-                    fill(matches, own, named)  # a look-up left room for it
-                    for each_pair in range(own + U64(LANES), own + found):
-                        matches[each_pair] = named
-                written += found
-            live = planned[U64(EXPIRED), at]
-            if item & U32(2) and live <= row:
-                number = U64(row) - U64(1) - (r_rows if of_s else U64(0))
-                key = keys[1][number] if of_s else keys[0][number]
-                cut = U64(CUT_WORDS) if of_s else U64(0)
-                insert(flat, cut, U64(planned[U64(OWN), at]), key, row, live)
-        arrival = end
-    states[state + U64(WRITTEN)] = written - base_at
-    states[state + U64(DONE)] = arrival
+    threads = U64(len(owned.blocks) // 2 - 1)
+    bins = np.zeros((2, BINS), dtype=np.uint64)
+    for side in range(U64(2)):
+        own, other = side * U64(CUT_WORDS), (U64(1) - side) * U64(CUT_WORDS)
+        first, end = s_rows if side else r_rows
+        codes = keys.s_keys if side else keys.r_keys
+        lows, highs = (keys.s_lows, keys.s_highs) if side else (keys.r_lows, keys.r_highs)
+        for row in range(U64(first), U64(end), U64(max(1, (end - first) // SAMPLED))):
+            if lows[row] <= highs[row]:
+                at = block_of(flat.tables, flat.cuts, own, codes[row]) - flat.cuts[own + U64(BASE)]
+                bins[side, at * U64(BINS) // flat.cuts[own + U64(BLOCKS)]] += U64(1)
+                at = block_of(flat.tables, flat.cuts, other, lows[row])
+                at -= flat.cuts[other + U64(BASE)]
+                bins[U64(1) - side, at * U64(BINS) // flat.cuts[other + U64(BLOCKS)]] += U64(1)
+    for side in range(U64(2)):
+        cut, at = side * U64(CUT_WORDS), side * (threads + U64(1))
+        base, blocks = flat.cuts[cut + U64(BASE)], flat.cuts[cut + U64(BLOCKS)]
+        total, below, owner = bins[side].sum(), U64(0), U64(1)
+        owned.blocks[at], owned.positions[at] = base, U64(0)
+        for each in range(U64(BINS)):
+            below += bins[side, each]
+            while owner < threads and below * threads >= total * owner:
+                block = base + ((each + U64(1)) * blocks) // U64(BINS)
+                owned.blocks[at + owner] = block
+                owned.positions[at + owner] = _first_position(flat, cut, block)
+                owner += U64(1)
+        owned.blocks[at + threads], owned.positions[at + threads] = base + blocks, U64(1 << 32)
+
+
+@fused
+def _first_position(flat: Flat, cut: np.uint64, block: np.uint64) -> np.uint64:
+    """Return the lowest position of a code whose block is this one or a higher one."""
+    low, high = U64(0), U64(1 << 32)
+    while low < high:
+        middle = (low + high) >> U64(1)
+        if block_at(flat.tables, flat.cuts, cut, middle) < block:
+            low = middle + U64(1)
+        else:
+            high = middle
+    return low
 
 
 @fused
 def _restore(
     thread: np.uint64,
     part: tuple[int, int],
-    r_rows: np.uint64,
+    times: Times,
+    begin: tuple[int, int],
     inner: bool,
-    planned: Codes,
     counts: Codes,
     sums: Words,
     matches: Codes,
@@ -236,7 +152,7 @@ def _restore(
 ) -> None:
     """Write the matches of a part of the arrivals in their order."""
     threads, room = U64(sums.shape[0]), U64(len(out)) >> U64(1)
-    share = U64(len(matches)) // threads
+    share = U64(len(matches)) // (U64(2) * threads)
     at, end = U64(first), U64(0)
     for other in range(threads):
         cursors[thread, other] = U64(0)
@@ -245,17 +161,21 @@ def _restore(
         at += cursors[thread, other]
         end += sums[thread, other]
     end += at
+    r_rows, s_rows = len(times.r_ts), len(times.s_ts)
+    of_r = r_rows_among(times, begin[0], begin[1], part[0])
+    at_r, at_s = begin[0] + of_r, begin[1] + part[0] - of_r
     for arrival in range(U64(part[0]), U64(part[1])):
-        row = planned[U64(ROW), arrival]
-        of_s = U64(row) > r_rows
-        own_room, other_room = (room, U64(0)) if of_s else (U64(0), room)
-        named = U32(U64(row) - U64(1) - (r_rows if of_s else U64(0)))
+        is_r = at_s == s_rows or (at_r < r_rows and times.r_ts[at_r] <= times.s_ts[at_s])
+        named = U32(at_r if is_r else at_s)
+        own_room, other_room = (U64(0), room) if is_r else (room, U64(0))
+        at_r += int(is_r)
+        at_s += int(not is_r)
         start = at
         for other in range(threads):
             count = U64(counts[other, arrival])
             if count == U64(0):
                 continue
-            source = other * share + cursors[thread, other]
+            source = (U64(2) * other + U64(is_r)) * share + cursors[thread, other]
             cursors[thread, other] += count
             for done in range(U64(0), count, U64(LANES)):
                 if at + done + U64(LANES) <= end:  # what is too much is overwritten later
@@ -274,6 +194,7 @@ def _restore(
 @uncounted
 def join_shared(
     thread: int,
+    plan: Codes,
     times: Times,
     keys: Keys,
     flat: Flat,
@@ -283,19 +204,16 @@ def join_shared(
     inner: bool,
     begin: tuple[int, int],
     arrivals: int,
-    planned: Codes,
+    owned: Owned,
     barriers: Words,
-    bins: Words,
-    owners: Codes,
     states: Words,
     counts: Codes,
     sums: Words,
     cursors: Words,
-    items: Codes,
     matches: Codes,
+    used: int,
     out: Codes,
     first: int,
-    resumed: bool,
 ) -> None:
     """Do one thread's share of a batch.
 
@@ -303,61 +221,62 @@ def join_shared(
     ----------
     thread : int
         Number of the thread.
-    times, keys, flat, terms, checked, inner, begin, arrivals, planned
+    plan : ndarray of uint32, shape (OWN_ROWS, PLANNED)
+        Work space of this thread alone.
+    times, keys, flat, terms, checked, inner, begin
         As for :func:`~.plans.plan` and :func:`~.joining.join_alone`.
     ordered : bool
         Whether pairs are written in the order of arrival; else each thread's are, for themselves.
+    arrivals : int
+        Arrivals of the batch.
+    owned : Owned
+        The threads' ranges.
     barriers : ndarray of uint64, shape (BARRIERS,)
         Zero before. Word ``FAILED * BARRIER_WORDS`` ends all threads if one does not arrive.
-    bins : ndarray of uint64, shape (BINS,)
-    owners : ndarray of uint32, shape (2, threads + 1)
-        Work space: the blocks of R's and S's index at which each thread's range begins.
     states : ndarray of uint64, shape (threads * STATE_WORDS,)
-        Where each resumes. If one had no room, no pair is written to ``out``.
+        Where each resumes: ``DONE`` arrivals, ``WRITTEN`` pairs. If one had no room, no pair is
+        written to ``out``.
     counts : ndarray of uint32, shape (threads, arrivals)
+        Zero before, where pairs are ordered.
     sums, cursors : ndarray of uint64, shape (threads, threads) or wider
         Work space.
-    items : ndarray of uint32, shape (threads * LISTED,)
-        Work space.
     matches : ndarray of uint32
-        Receives the rows of each thread's matches, in equal shares; without an order the pairs,
-        of R in the first half, from the ``START`` of each thread's share on.
+        Receives pairs, in equal shares for each thread: rows of R, then as many of S.
+    used : int
+        Pairs that this thread's share holds already.
     out : ndarray of uint32, shape (2 * room,)
-        Receives rows of R, and ``room`` words later those of S.
+        Receives pairs in order: rows of R, and ``room`` words later those of S.
     first : int
         First word to write to.
-    resumed : bool
-        Whether the plan is there already.
     """
-    threads = sums.shape[0]
-    own = U64(thread)
-    part = (arrivals * thread // threads, arrivals * (thread + 1) // threads)
-    if not resumed:
-        plan(times, keys, flat.tables, flat.cuts, begin, part[0], part[1], planned)
-        if not _wait(barriers, 0, threads):
-            return
-        if thread == 0:
-            _own_blocks(flat, planned, arrivals, U64(0), bins, owners)
-            _own_blocks(flat, planned, arrivals, U64(1), bins, owners)
-    if not _wait(barriers, 1, threads):
-        return
-    _join_own(
-        flat, (keys.r_keys, keys.s_keys), terms, checked, ordered, planned, arrivals, owners, own,
-        states, counts, items, matches,
-    )  # fmt: skip
-    if not ordered:
-        return
-    if not _wait(barriers, 2, threads):
+    threads, own, state = sums.shape[0], U64(thread), U64(thread * STATE_WORDS)
+    room = U64(len(matches)) // U64(2 * threads)
+    base, written = own * U64(2) * room, U64(used) + states[state + U64(WRITTEN)]
+    done = np.int64(states[state + U64(DONE)])
+    while done < arrivals:
+        end = min(done + PLANNED, arrivals)
+        planned = plan_own(
+            times, keys, flat.tables, flat.cuts, begin, done, end, owned, own, plan
+        )
+        joined, written = join_planned(
+            flat, (keys.r_keys, keys.s_keys), terms, checked, False, plan, U64(0), planned, ordered,
+            counts, own, states, state, matches, base, written, room,
+        )  # fmt: skip
+        if joined < planned:
+            done = np.int64(plan[U64(ARRIVAL), joined])
+            break
+        done = end
+    states[state + U64(DONE)], states[state + U64(WRITTEN)] = U64(done), written - U64(used)
+    if not ordered or not _wait(barriers, 0, threads):
         return
     for each in range(threads):
         if states[U64(each * STATE_WORDS + DONE)] < U64(arrivals):
             return
+    part = (arrivals * thread // threads, arrivals * (thread + 1) // threads)
     for each in range(threads):
         total = U64(0)
         for arrival in range(U64(part[0]), U64(part[1])):
             total += U64(counts[each, arrival])
         sums[thread, each] = total
-    if not _wait(barriers, 3, threads):
-        return
-    r_rows = U64(len(keys.r_keys))
-    _restore(own, part, r_rows, inner, planned, counts, sums, matches, cursors, out, first)
+    if _wait(barriers, 1, threads):
+        _restore(own, part, times, begin, inner, counts, sums, matches, cursors, out, first)
