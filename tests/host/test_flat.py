@@ -32,7 +32,8 @@ def test_a_map_keeps_the_order_of_codes_and_fills_blocks_evenly(seed: int) -> No
     words, tables = np.zeros(cuts.CUT_WORDS, np.uint64), np.zeros(cuts.TABLE_WORDS, np.uint64)
     cuts.cut_evenly(sample, blocks, 0, words, tables)
     asked = np.sort(np.append(sample, [0, (1 << 32) - 1]).astype(np.uint32))
-    found = [int(cuts.block_of(tables, words, np.uint64(0), code)) for code in asked[::7]]
+    by = cuts.map_of(words, np.uint64(0))
+    found = [int(cuts.block_of(tables, by, code)) for code in asked[::7]]
     assert found == sorted(found)
     assert 0 <= found[0] <= found[-1] < blocks
     assert np.bincount(found, minlength=blocks).max() * 7 < 6 * len(sample) / blocks
@@ -69,6 +70,8 @@ def test_hard_keys_in_small_batches_give_the_oracles_result(
         monkeypatch.setattr(flat_index, name, value)
     monkeypatch.setattr(flat_engine, "MIN_SHARED", 2)
     monkeypatch.setattr(flat_team, "MATCH_PAIRS", 64)
+    monkeypatch.setattr(flat_team, "PART", 16)
+    monkeypatch.setattr(flat_index, "PART", 16)
     monkeypatch.setattr(flat_index, "MOVED_ROWS", 16)
     engine, rng = catalog.get("ibwj-flat"), np.random.default_rng(1)
     for name in ("all equal", "moving", "ends"):

@@ -1,7 +1,7 @@
 """Plans: for each arrival, what it looks up and where it is inserted.
 
-A plan is made for any interval of a batch's arrivals without the ones before. A thread that owns a
-range of the blocks plans what falls into them alone, and looks at the codes of all others only.
+A plan is made for any interval of a batch's arrivals without the ones before, so threads make parts
+of one batch's plan. The words of an arrival lie side by side.
 """
 
 from typing import NamedTuple
@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from streamjoin.engines.kernels.flat.cuts import CUT_WORDS, Words, block_of, position_of
+from streamjoin.engines.kernels.flat.cuts import CUT_WORDS, Map, Words, block_of, map_of
 from streamjoin.engines.kernels.jit import fused, uncounted
 from streamjoin.engines.kernels.sliding.numbering import ALL, COUNT, TUMBLING
 
@@ -18,12 +18,11 @@ Int64s = NDArray[np.int64]
 
 U32, U64 = np.uint32, np.uint64
 ROW, FIRST, SPAN, EXPIRED, OWN, LOW_BLOCK, HIGH_BLOCK, LOW, WIDTH, ARRIVAL = range(10)
-"""Rows of a plan: own row plus one, first row met plus one, rows met, first live row of its own
+"""Words of an arrival's plan: own row plus one, first row met plus one, rows met, first live row of its own
 stream plus one, block to insert into (:data:`NOWHERE` if no arrival can match it), blocks to look
-up, lowest code to look up, and how many more; of a thread's own plan, the number of the arrival."""
+up, lowest code to look up, how many more, and, where threads share a batch, the arrival's number."""
 
-PLAN_ROWS = 9
-OWN_ROWS = 10
+PLAN_WORDS = 10
 NOWHERE = U32(0xFFFFFFFF)
 
 
@@ -87,37 +86,25 @@ def r_rows_among(times: Times, r_first: int, s_first: int, arrivals: int) -> int
     return low
 
 
-class Owned(NamedTuple):
-    """Ranges of both indexes that threads own: thread ``t`` from element ``t`` to below ``t + 1``.
-
-    Attributes
-    ----------
-    blocks : ndarray of uint64, shape (2 * threads + 2,)
-        Of R's index, then of S's.
-    positions : ndarray of uint64, shape (2 * threads + 2,)
-        The same as positions of codes (:func:`~.cuts.position_of`).
-    """
-
-    blocks: Words
-    positions: Words
-
-
 @fused
-def _is_r(times: Times, at_r: int, at_s: int) -> bool:
+def is_next_r(times: Times, at_r: np.uint64, at_s: np.uint64) -> bool:
     """Whether the next arrival is of R."""
-    return at_s == len(times.s_ts) or (
-        at_r < len(times.r_ts) and times.r_ts[at_r] <= times.s_ts[at_s]
-    )
+    if at_s == U64(len(times.s_ts)):
+        return True
+    return at_r < U64(len(times.r_ts)) and times.r_ts[at_r] <= times.s_ts[at_s]
 
 
 @fused
-def _live_from(
-    times: Times, is_r: bool, at_r: int, at_s: int, r_live: int, s_live: int
+def live_from(
+    times: Times, is_r: bool, at_r: np.uint64, at_s: np.uint64, r_live: int, s_live: int
 ) -> tuple[int, int]:
     """Return the first live rows of both streams when a tuple arrives; -1 if unknown before."""
     kind, r_length, s_length = times.kind, times.r_length, times.s_length
     if kind == COUNT:
-        return max(0, at_r + int(is_r) - r_length), max(0, at_s + int(not is_r) - s_length)
+        return (
+            max(0, np.int64(at_r) + int(is_r) - r_length),
+            max(0, np.int64(at_s) + int(not is_r) - s_length),
+        )
     if kind == ALL:
         return 0, 0
     now = times.r_ts[at_r] if is_r else times.s_ts[at_s]
@@ -126,22 +113,23 @@ def _live_from(
         r_dead = s_dead = now // r_length * r_length - 1
     if r_live < 0:
         return _first_after(times.r_ts, r_dead), _first_after(times.s_ts, s_dead)
-    while r_live < len(times.r_ts) and times.r_ts[r_live] <= r_dead:
+    while r_live < len(times.r_ts) and times.r_ts[U64(r_live)] <= r_dead:
         r_live += 1
-    while s_live < len(times.s_ts) and times.s_ts[s_live] <= s_dead:
+    while s_live < len(times.s_ts) and times.s_ts[U64(s_live)] <= s_dead:
         s_live += 1
     return r_live, s_live
 
 
 @fused
-def _plan_one(
+def plan_one(
     times: Times,
     keys: Keys,
     tables: Words,
-    cuts: Words,
+    r_map: Map,
+    s_map: Map,
     is_r: bool,
-    at_r: int,
-    at_s: int,
+    at_r: np.uint64,
+    at_s: np.uint64,
     r_live: int,
     s_live: int,
     out: Codes,
@@ -153,31 +141,33 @@ def _plan_one(
         key, low, high = keys.r_keys[at_r], keys.r_lows[at_r], keys.r_highs[at_r]
         empty = low > high
         high = U32(min(U64(high) + U64(keys.reach), U64(0xFFFFFFFF)))
-        spans = at_s - s_live if at_r >= times.r_carried else 0
-        out[ROW, at] = U32(at_r + 1)
-        out[FIRST, at] = U32(U64(s_live + 1) + of_both)
-        out[EXPIRED, at] = U32(r_live + 1)
-        own, other = U64(0), U64(CUT_WORDS)
+        spans = np.int64(at_s) - s_live if at_r >= U64(times.r_carried) else 0
+        out[at, U64(ROW)] = U32(at_r + U64(1))
+        out[at, U64(FIRST)] = U32(U64(s_live + 1) + of_both)
+        out[at, U64(EXPIRED)] = U32(r_live + 1)
     else:
         key, low, high = keys.s_keys[at_s], keys.s_lows[at_s], keys.s_highs[at_s]
         empty = low > high
-        spans = at_r - r_live if at_s >= times.s_carried else 0
-        out[ROW, at] = U32(U64(at_s + 1) + of_both)
-        out[FIRST, at] = U32(r_live + 1)
-        out[EXPIRED, at] = U32(U64(s_live + 1) + of_both)
-        own, other = U64(CUT_WORDS), U64(0)
+        spans = np.int64(at_r) - r_live if at_s >= U64(times.s_carried) else 0
+        out[at, U64(ROW)] = U32(at_s + U64(1) + of_both)
+        out[at, U64(FIRST)] = U32(r_live + 1)
+        out[at, U64(EXPIRED)] = U32(U64(s_live + 1) + of_both)
     if empty:
-        out[SPAN, at], out[OWN, at] = U32(0), NOWHERE
-        out[LOW_BLOCK, at], out[HIGH_BLOCK, at] = U32(1), U32(0)
+        out[at, U64(SPAN)], out[at, U64(OWN)] = U32(0), NOWHERE
+        out[at, U64(LOW_BLOCK)], out[at, U64(HIGH_BLOCK)] = U32(1), U32(0)
     else:
-        out[SPAN, at] = U32(max(spans, 0))
-        out[OWN, at] = U32(block_of(tables, cuts, own, key))
-        lowest = U32(block_of(tables, cuts, other, low))
-        highest = lowest
-        if high != low:
-            highest = U32(block_of(tables, cuts, other, high))
-        out[LOW_BLOCK, at], out[HIGH_BLOCK, at] = lowest, highest
-    out[LOW, at], out[WIDTH, at] = low, high - low
+        out[at, U64(SPAN)] = U32(max(spans, 0))
+        if is_r:
+            own = block_of(tables, r_map, key)
+            lowest = block_of(tables, s_map, low)
+            highest = block_of(tables, s_map, high) if high != low else lowest
+        else:
+            own = block_of(tables, s_map, key)
+            lowest = block_of(tables, r_map, low)
+            highest = block_of(tables, r_map, high) if high != low else lowest
+        out[at, U64(OWN)] = U32(own)
+        out[at, U64(LOW_BLOCK)], out[at, U64(HIGH_BLOCK)] = U32(lowest), U32(highest)
+    out[at, U64(LOW)], out[at, U64(WIDTH)] = low, high - low
 
 
 @uncounted
@@ -203,76 +193,16 @@ def plan(
         Rows of R and of S with which the batch begins.
     first, end : int
         Arrivals to plan.
-    out : ndarray of uint32, shape (PLAN_ROWS, arrivals)
+    out : ndarray of uint32, shape (arrivals, PLAN_WORDS)
         Receives the plan.
     """
     of_r = r_rows_among(times, begin[0], begin[1], first)
-    at_r, at_s = begin[0] + of_r, begin[1] + first - of_r
+    at_r, at_s = U64(begin[0] + of_r), U64(begin[1] + first - of_r)
+    r_map, s_map = map_of(cuts, U64(0)), map_of(cuts, U64(CUT_WORDS))
     r_live, s_live = -1, -1
-    for arrival in range(first, end):
-        is_r = _is_r(times, at_r, at_s)
-        r_live, s_live = _live_from(times, is_r, at_r, at_s, r_live, s_live)
-        _plan_one(
-            times, keys, tables, cuts, is_r, at_r, at_s, r_live, s_live, out, U64(arrival)
-        )  # fmt: skip
-        at_r += int(is_r)
-        at_s += int(not is_r)
-
-
-@fused
-def plan_own(
-    times: Times,
-    keys: Keys,
-    tables: Words,
-    cuts: Words,
-    begin: tuple[int, int],
-    first: int,
-    end: int,
-    owned: Owned,
-    thread: np.uint64,
-    out: Codes,
-) -> np.uint64:
-    """Plan what falls into a thread's blocks, as :func:`plan`; return the arrivals planned.
-
-    These are listed first, without a branch that depends on whose they are.
-    """
-    of_s_index = thread + U64(len(owned.positions)) // U64(2)
-    r_from, r_to = owned.positions[thread], owned.positions[thread + U64(1)]
-    s_from, s_to = owned.positions[of_s_index], owned.positions[of_s_index + U64(1)]
-    of_r = r_rows_among(times, begin[0], begin[1], first)
-    at_r, at_s = begin[0] + of_r, begin[1] + first - of_r
-    listed = U64(0)
-    for arrival in range(first, end):
-        is_r = _is_r(times, at_r, at_s)
-        out[ARRIVAL, listed], out[ROW, listed] = U32(arrival), U32(at_r - begin[0])
-        if is_r:
-            own = position_of(cuts, U64(0), keys.r_keys[at_r])
-            low = position_of(cuts, U64(CUT_WORDS), keys.r_lows[at_r])
-            high = position_of(cuts, U64(CUT_WORDS), keys.r_highs[at_r]) + U64(keys.reach)
-            is_own = ((r_from <= own) & (own < r_to)) | ((low < s_to) & (high >= s_from))
-        else:
-            own = position_of(cuts, U64(CUT_WORDS), keys.s_keys[at_s])
-            low = position_of(cuts, U64(0), keys.s_lows[at_s])
-            high = position_of(cuts, U64(0), keys.s_highs[at_s])
-            is_own = ((s_from <= own) & (own < s_to)) | ((low < r_to) & (high >= r_from))
-        listed += U64(is_own)
-        at_r += int(is_r)
-        at_s += int(not is_r)
-    r_live, s_live = -1, -1
-    for at in range(listed):
-        arrival = np.int64(out[ARRIVAL, at])
-        at_r = begin[0] + np.int64(out[ROW, at])
-        at_s = begin[0] + begin[1] + arrival - at_r
-        is_r = _is_r(times, at_r, at_s)
-        r_live, s_live = _live_from(times, is_r, at_r, at_s, r_live, s_live)
-        _plan_one(times, keys, tables, cuts, is_r, at_r, at_s, r_live, s_live, out, at)
-        looked, kept = (of_s_index, thread) if is_r else (thread, of_s_index)
-        lowest, highest = owned.blocks[looked], owned.blocks[looked + U64(1)] - U64(1)
-        out[LOW_BLOCK, at] = max(out[LOW_BLOCK, at], U32(lowest))
-        out[HIGH_BLOCK, at] = min(out[HIGH_BLOCK, at], U32(highest))
-        if out[LOW_BLOCK, at] > out[HIGH_BLOCK, at]:
-            out[SPAN, at] = U32(0)
-        own = U64(out[OWN, at])
-        if own < owned.blocks[kept] or own >= owned.blocks[kept + U64(1)]:
-            out[OWN, at] = NOWHERE
-    return listed
+    for arrival in range(U64(first), U64(end)):
+        is_r = is_next_r(times, at_r, at_s)
+        r_live, s_live = live_from(times, is_r, at_r, at_s, r_live, s_live)
+        plan_one(times, keys, tables, r_map, s_map, is_r, at_r, at_s, r_live, s_live, out, arrival)
+        at_r += U64(is_r)
+        at_s += U64(not is_r)

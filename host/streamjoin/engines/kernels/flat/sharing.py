@@ -1,32 +1,39 @@
 """Several threads on one batch: each owns ranges of blocks, and restores a part of the order.
 
-A batch is one kernel call of each thread. A thread looks at the codes of all arrivals, plans those
-that look up or are inserted in its own blocks, and joins them in arrival order: it waits for no
-other thread, and no cache line that one writes is read by another. So that it stays so from batch
-to batch, ranges are cut by the same rule each time, of equal work by a sample, and a thread keeps
-its number.
+A batch is cut into parts that fit a cache. All threads do the parts in one kernel call, in steps
+with barriers between them:
 
-Where an order was asked for, each thread counts the matches of each arrival. Then, with barriers
-between, each sums the counts of its part of the arrivals, and each writes the matches of its part,
-from all threads, to where the sums say.
+1. each thread plans its share of the part's arrivals into a list for each owner of their blocks;
+2. each joins, in arrival order, what was listed for it, and counts the matches of each arrival;
+3. each sums the counts of its share of the arrivals;
+4. each writes the matches of its share of the arrivals, from all threads, to where the sums say.
+
+Where no order was asked for, step 2 is the last one, and one barrier a part is enough: there are
+two sets of lists in turn, so that a thread goes on to the next part's at once.
+
+A thread keeps its number, and ranges are cut by the same rule for each batch
+(:mod:`~streamjoin.engines.kernels.flat.ranges`): so the cache lines of its blocks stay with its
+processor. Only entries of lists move from one to another.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from streamjoin.engines.kernels.atomics import fetch_add, give_way, load_acquire, pause
-from streamjoin.engines.kernels.flat.blocks import LANES, fill, move
-from streamjoin.engines.kernels.flat.cuts import (
-    BASE,
-    BLOCKS,
-    CUT_WORDS,
-    Words,
-    block_at,
-    block_of,
-    position_of,
+from streamjoin.engines.kernels.atomics import (
+    fetch_add,
+    give_way,
+    load_acquire,
+    pause,
+    store_release,
 )
+from streamjoin.engines.kernels.flat.blocks import LANES, fill, move
+from streamjoin.engines.kernels.flat.cuts import Words
 from streamjoin.engines.kernels.flat.joining import (
     DONE,
+    ENTRY,
+    PLANNER,
     STATE_WORDS,
     WRITTEN,
     Flat,
@@ -34,15 +41,9 @@ from streamjoin.engines.kernels.flat.joining import (
     join_planned,
     sort,
 )
-from streamjoin.engines.kernels.flat.plans import (
-    ARRIVAL,
-    Keys,
-    Owned,
-    Times,
-    plan_own,
-    r_rows_among,
-)
-from streamjoin.engines.kernels.jit import fused, kernel, uncounted
+from streamjoin.engines.kernels.flat.plans import Keys, Times, is_next_r, r_rows_among
+from streamjoin.engines.kernels.flat.ranges import LINE_WORDS, Owned, plan_for_owners
+from streamjoin.engines.kernels.jit import fused, uncounted
 
 Codes = NDArray[np.uint32]
 U32, U64 = np.uint32, np.uint64
@@ -50,26 +51,49 @@ U32, U64 = np.uint32, np.uint64
 SPINS = 256
 """Pauses at a barrier before another thread may run."""
 
-PLANNED = 1 << 12
-"""Arrivals of which a thread plans its own at once."""
+ARRIVED, FAILED, FULL_AT, OUT_AT = (LINE_WORDS * line for line in range(4))
+"""Words of the barriers: threads that have arrived, at all barriers together; whether one has failed
+and does not arrive; the part in which a thread had no room, plus one; where the output ends."""
 
-SAMPLED = 1024
-"""Maximum tuples of each stream whose blocks are sampled to cut ranges of equal work."""
+BARRIERS = 4 * LINE_WORDS
+NEVER = np.uint64(0xFFFFFFFFFFFFFFFF)
 
-BINS = 256
-FAILED = 15
-BARRIER_WORDS = 8
-BARRIERS = 16 * BARRIER_WORDS
+
+class Share(NamedTuple):
+    """Work space of the threads.
+
+    Attributes
+    ----------
+    lists : tuple of two ndarrays of uint32, shape (threads * threads * room, PLAN_WORDS)
+        What is planned of a part, by planner and owner.
+    listed : ndarray of uint64
+        Entries of the lists, by set, planner and owner, each in a cache line.
+    owned : Owned
+        The threads' ranges of blocks.
+    barriers : ndarray of uint64, shape (BARRIERS,)
+    states : ndarray of uint64, shape (threads * STATE_WORDS,)
+        Where each resumes.
+    counts : ndarray of uint32, shape (threads, arrivals of a part)
+    sums, cursors : ndarray of uint64, shape (threads, threads) or wider
+    """
+
+    lists: tuple[Codes, Codes]
+    listed: Words
+    owned: Owned
+    barriers: Words
+    states: Words
+    counts: Codes
+    sums: Words
+    cursors: Words
 
 
 @fused
-def _wait(barriers: Words, number: int, threads: int) -> bool:
+def _wait(barriers: Words, passed: int, threads: int) -> bool:
     """Wait until all threads are here; return False if one has failed and does not arrive."""
-    at = U64(number * BARRIER_WORDS)
-    fetch_add(barriers, at, U64(1))
+    fetch_add(barriers, U64(ARRIVED), U64(1))
     spins = 0
-    while load_acquire(barriers, at) < U64(threads):
-        if load_acquire(barriers, U64(FAILED * BARRIER_WORDS)):
+    while load_acquire(barriers, U64(ARRIVED)) < U64(threads * (passed + 1)):
+        if load_acquire(barriers, U64(FAILED)):
             return False
         spins += 1
         if spins % SPINS:
@@ -79,61 +103,46 @@ def _wait(barriers: Words, number: int, threads: int) -> bool:
     return True
 
 
-@kernel
-def cut_ranges(
-    flat: Flat, keys: Keys, r_rows: tuple[int, int], s_rows: tuple[int, int], owned: Owned
-) -> None:
-    """Cut the blocks of both indexes into a range for each thread, of equal work by a sample.
-
-    Parameters
-    ----------
-    flat, keys
-        The indexes and their keys.
-    r_rows, s_rows : tuple of int
-        First and end row of the batch in each stream.
-    owned : Owned
-        Receives the ranges.
-    """
-    threads = U64(len(owned.blocks) // 2 - 1)
-    bins = np.zeros((2, BINS), dtype=np.uint64)
-    for side in range(U64(2)):
-        own, other = side * U64(CUT_WORDS), (U64(1) - side) * U64(CUT_WORDS)
-        first, end = s_rows if side else r_rows
-        codes = keys.s_keys if side else keys.r_keys
-        lows, highs = (keys.s_lows, keys.s_highs) if side else (keys.r_lows, keys.r_highs)
-        for row in range(U64(first), U64(end), U64(max(1, (end - first) // SAMPLED))):
-            if lows[row] <= highs[row]:
-                at = block_of(flat.tables, flat.cuts, own, codes[row]) - flat.cuts[own + U64(BASE)]
-                bins[side, at * U64(BINS) // flat.cuts[own + U64(BLOCKS)]] += U64(1)
-                at = block_of(flat.tables, flat.cuts, other, lows[row])
-                at -= flat.cuts[other + U64(BASE)]
-                bins[U64(1) - side, at * U64(BINS) // flat.cuts[other + U64(BLOCKS)]] += U64(1)
-    for side in range(U64(2)):
-        cut, at = side * U64(CUT_WORDS), side * (threads + U64(1))
-        base, blocks = flat.cuts[cut + U64(BASE)], flat.cuts[cut + U64(BLOCKS)]
-        total, below, owner = bins[side].sum(), U64(0), U64(1)
-        owned.blocks[at], owned.positions[at] = base, U64(0)
-        for each in range(U64(BINS)):
-            below += bins[side, each]
-            while owner < threads and below * threads >= total * owner:
-                block = base + ((each + U64(1)) * blocks) // U64(BINS)
-                owned.blocks[at + owner] = block
-                owned.positions[at + owner] = _first_position(flat, cut, block)
-                owner += U64(1)
-        owned.blocks[at + threads], owned.positions[at + threads] = base + blocks, U64(1 << 32)
-
-
 @fused
-def _first_position(flat: Flat, cut: np.uint64, block: np.uint64) -> np.uint64:
-    """Return the lowest position of a code whose block is this one or a higher one."""
-    low, high = U64(0), U64(1 << 32)
-    while low < high:
-        middle = (low + high) >> U64(1)
-        if block_at(flat.tables, flat.cuts, cut, middle) < block:
-            low = middle + U64(1)
-        else:
-            high = middle
-    return low
+def _join_own(
+    flat: Flat,
+    keys: tuple[Codes, Codes],
+    terms: Terms,
+    checked: bool,
+    ordered: bool,
+    share: Share,
+    lists: Codes,
+    counting: np.uint64,
+    thread: np.uint64,
+    used: int,
+    matches: Codes,
+) -> bool:
+    """Join what is listed for a thread; return whether all is done, else its share is full."""
+    states, state, threads = share.states, thread * U64(STATE_WORDS), U64(share.sums.shape[0])
+    room, list_room = (
+        U64(len(matches)) // (U64(2) * threads),
+        U64(len(lists)) // (threads * threads),
+    )
+    base, written = thread * U64(2) * room, U64(used) + states[state + U64(WRITTEN)]
+    planner, entry = states[state + U64(PLANNER)], states[state + U64(ENTRY)]
+    is_done = True
+    while planner < threads:
+        of_list = planner * threads + thread
+        first = of_list * list_room
+        end = first + share.listed[counting + of_list * U64(LINE_WORDS)]
+        at, written = join_planned(
+            flat, keys, terms, checked, False, lists, first + entry, end, ordered, share.counts,
+            thread, states, state, matches, base, written, room,
+        )  # fmt: skip
+        if at < end:
+            entry = at - first
+            is_done = False
+            break
+        planner += U64(1)
+        entry = U64(0)
+    states[state + U64(PLANNER)], states[state + U64(ENTRY)] = planner, entry
+    states[state + U64(WRITTEN)] = written - U64(used)
+    return is_done
 
 
 @fused
@@ -161,15 +170,14 @@ def _restore(
         at += cursors[thread, other]
         end += sums[thread, other]
     end += at
-    r_rows, s_rows = len(times.r_ts), len(times.s_ts)
     of_r = r_rows_among(times, begin[0], begin[1], part[0])
-    at_r, at_s = begin[0] + of_r, begin[1] + part[0] - of_r
+    at_r, at_s = U64(begin[0] + of_r), U64(begin[1] + part[0] - of_r)
     for arrival in range(U64(part[0]), U64(part[1])):
-        is_r = at_s == s_rows or (at_r < r_rows and times.r_ts[at_r] <= times.s_ts[at_s])
+        is_r = is_next_r(times, at_r, at_s)
         named = U32(at_r if is_r else at_s)
         own_room, other_room = (U64(0), room) if is_r else (room, U64(0))
-        at_r += int(is_r)
-        at_s += int(not is_r)
+        at_r += U64(is_r)
+        at_s += U64(not is_r)
         start = at
         for other in range(threads):
             count = U64(counts[other, arrival])
@@ -194,7 +202,6 @@ def _restore(
 @uncounted
 def join_shared(
     thread: int,
-    plan: Codes,
     times: Times,
     keys: Keys,
     flat: Flat,
@@ -204,79 +211,99 @@ def join_shared(
     inner: bool,
     begin: tuple[int, int],
     arrivals: int,
-    owned: Owned,
-    barriers: Words,
-    states: Words,
-    counts: Codes,
-    sums: Words,
-    cursors: Words,
+    first_part: int,
+    resumed: bool,
+    share: Share,
     matches: Codes,
     used: int,
     out: Codes,
     first: int,
 ) -> None:
-    """Do one thread's share of a batch.
+    """Do one thread's share of a batch, part by part.
+
+    Each thread's ``DONE`` counts the parts that it has joined. It returns when all are done, a
+    thread has no room for its matches (``FULL_AT``), or the output has none for a part's.
 
     Parameters
     ----------
     thread : int
         Number of the thread.
-    plan : ndarray of uint32, shape (OWN_ROWS, PLANNED)
-        Work space of this thread alone.
     times, keys, flat, terms, checked, inner, begin
         As for :func:`~.plans.plan` and :func:`~.joining.join_alone`.
     ordered : bool
         Whether pairs are written in the order of arrival; else each thread's are, for themselves.
     arrivals : int
-        Arrivals of the batch.
-    owned : Owned
-        The threads' ranges.
-    barriers : ndarray of uint64, shape (BARRIERS,)
-        Zero before. Word ``FAILED * BARRIER_WORDS`` ends all threads if one does not arrive.
-    states : ndarray of uint64, shape (threads * STATE_WORDS,)
-        Where each resumes: ``DONE`` arrivals, ``WRITTEN`` pairs. If one had no room, no pair is
-        written to ``out``.
-    counts : ndarray of uint32, shape (threads, arrivals)
-        Zero before, where pairs are ordered.
-    sums, cursors : ndarray of uint64, shape (threads, threads) or wider
-        Work space.
+        Arrivals of the batch; parts have as many as ``share.counts`` has room for.
+    first_part : int
+        The first part to do.
+    resumed : bool
+        Whether that is planned, and joined by the threads whose ``DONE`` counts it.
+    share : Share
     matches : ndarray of uint32
         Receives pairs, in equal shares for each thread: rows of R, then as many of S.
     used : int
-        Pairs that this thread's share holds already.
+        Pairs that this thread's share holds already; 0 if ordered.
     out : ndarray of uint32, shape (2 * room,)
         Receives pairs in order: rows of R, and ``room`` words later those of S.
     first : int
         First word to write to.
     """
-    threads, own, state = sums.shape[0], U64(thread), U64(thread * STATE_WORDS)
-    room = U64(len(matches)) // U64(2 * threads)
-    base, written = own * U64(2) * room, U64(used) + states[state + U64(WRITTEN)]
-    done = np.int64(states[state + U64(DONE)])
-    while done < arrivals:
-        end = min(done + PLANNED, arrivals)
-        planned = plan_own(
-            times, keys, flat.tables, flat.cuts, begin, done, end, owned, own, plan
-        )
-        joined, written = join_planned(
-            flat, (keys.r_keys, keys.s_keys), terms, checked, False, plan, U64(0), planned, ordered,
-            counts, own, states, state, matches, base, written, room,
-        )  # fmt: skip
-        if joined < planned:
-            done = np.int64(plan[U64(ARRIVAL), joined])
-            break
-        done = end
-    states[state + U64(DONE)], states[state + U64(WRITTEN)] = U64(done), written - U64(used)
-    if not ordered or not _wait(barriers, 0, threads):
-        return
-    for each in range(threads):
-        if states[U64(each * STATE_WORDS + DONE)] < U64(arrivals):
-            return
-    part = (arrivals * thread // threads, arrivals * (thread + 1) // threads)
-    for each in range(threads):
-        total = U64(0)
-        for arrival in range(U64(part[0]), U64(part[1])):
-            total += U64(counts[each, arrival])
-        sums[thread, each] = total
-    if _wait(barriers, 1, threads):
-        _restore(own, part, times, begin, inner, counts, sums, matches, cursors, out, first)
+    threads, own, room = share.sums.shape[0], U64(thread), share.counts.shape[1]
+    state, parts, passed = U64(thread * STATE_WORDS), (arrivals + room - 1) // room, 0
+    for number in range(first_part, parts):
+        odd = U64(number % 2)
+        lists = share.lists[1] if odd else share.lists[0]
+        counting = odd * U64(threads * threads * LINE_WORDS)
+        count = min(room, arrivals - number * room)
+        part = (count * thread // threads, count * (thread + 1) // threads)
+        of_r = r_rows_among(times, begin[0], begin[1], number * room)
+        part_begin = (begin[0] + of_r, begin[1] + number * room - of_r)
+        if not (resumed and number == first_part):
+            plan_for_owners(
+                times, keys, flat, part_begin, part[0], part[1], share.owned, own,
+                U64(len(lists)) // U64(threads * threads), share.listed, counting, lists,
+            )  # fmt: skip
+            if not _wait(share.barriers, passed, threads):
+                return
+            passed += 1
+        if load_acquire(share.barriers, U64(FULL_AT)) <= U64(number):
+            return  # another thread's next write there is of a later part
+        if share.states[state + U64(DONE)] == U64(number):
+            if ordered and share.states[state + U64(PLANNER)] == U64(0):
+                if share.states[state + U64(ENTRY)] == U64(0):
+                    for each in range(U64(count)):
+                        share.counts[own, each] = U32(0)
+            if _join_own(
+                flat, (keys.r_keys, keys.s_keys), terms, checked, ordered, share, lists, counting,
+                own, used, matches,
+            ):  # fmt: skip
+                share.states[state + U64(DONE)] = U64(number + 1)
+                share.states[state + U64(PLANNER)] = U64(0)
+            else:
+                store_release(share.barriers, U64(FULL_AT), U64(number + 1))
+        if ordered:
+            if not _wait(share.barriers, passed, threads):
+                return
+            passed += 1
+            if load_acquire(share.barriers, U64(FULL_AT)) != NEVER:
+                return
+            for each in range(threads):
+                total = U64(0)
+                for arrival in range(U64(part[0]), U64(part[1])):
+                    total += U64(share.counts[each, arrival])
+                share.sums[thread, each] = total
+            if not _wait(share.barriers, passed, threads):
+                return
+            passed += 1
+            _restore(
+                own, part, times, part_begin, inner, share.counts, share.sums, matches,
+                share.cursors, out, first,
+            )  # fmt: skip
+            for each in range(threads):
+                for other in range(threads):
+                    first += np.int64(share.sums[each, other])
+            share.states[state + U64(WRITTEN)] = U64(0)
+            if thread == 0:
+                share.barriers[U64(OUT_AT)] = U64(first)
+            if 2 * ((len(out) >> 1) - first) < len(matches):
+                return

@@ -17,6 +17,7 @@ Int64s = NDArray[np.int64]
 U32, U64 = np.uint32, np.uint64
 ROW_MASK = U64(0xFFFFFFFF)
 
+
 @inlined
 def _hash(packed: np.uint64) -> np.uint32:
     return U32(U32(packed >> U64(32)) * U32(0x9E3779B1))
@@ -57,7 +58,12 @@ def key_scatter(keys: Codes, first: int, end: int, bits: int, offsets: Codes, ou
     """
     shift, row, last = U32(32 - bits), U64(first), U64(end)
     for _ in range((last - row) >> U64(2)):
-        one, two, three, four = keys[row], keys[row + U64(1)], keys[row + U64(2)], keys[row + U64(3)]
+        one, two, three, four = (
+            keys[row],
+            keys[row + U64(1)],
+            keys[row + U64(2)],
+            keys[row + U64(3)],
+        )
         in_one, in_two = U64(_hash_key(one) >> shift), U64(_hash_key(two) >> shift)
         in_three, in_four = U64(_hash_key(three) >> shift), U64(_hash_key(four) >> shift)
         at = U64(offsets[in_one])

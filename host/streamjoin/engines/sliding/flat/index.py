@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streamjoin.engines.codes import Codes
 from streamjoin.engines.crew import Crew
 from streamjoin.engines.sliding.flat.columns import Coded
-from streamjoin.engines.sliding.flat.team import STAGGER, Output, Team
+from streamjoin.engines.sliding.flat.team import PART, Output, Team
 from streamjoin.memory import aligned_words
 
 if TYPE_CHECKING:
@@ -97,7 +96,7 @@ class FlatIndex:
         self._cuts = np.zeros(2 * cuts.CUT_WORDS, dtype=np.uint64)
         tables = np.zeros(2 * cuts.TABLE_WORDS, dtype=np.uint64)
         self.flat = joining.Flat(aligned_words(sum(rooms) * blocks.BLOCK), tables, self._cuts)
-        self._plan = np.empty((plans.PLAN_ROWS, self._batch + STAGGER), dtype=np.uint32)
+        self._plan = np.empty((self._batch, plans.PLAN_WORDS), dtype=np.uint32)
         self._states = np.zeros((1, joining.STATE_WORDS), dtype=np.uint64)
         self._out = np.empty(0, dtype=np.uint32)
         self._used = 0
@@ -266,39 +265,39 @@ class FlatIndex:
             meter.emit(self._out[first : first + pairs], self._out[s_first : s_first + pairs])
 
     def _join_batch(self, r_rows: slice, s_rows: slice, meter: Output, crew: Crew) -> None:
-        from streamjoin.engines.kernels.flat import joining, plans
+        from streamjoin.engines.kernels.flat import plans
 
-        self._team = self._team or Team(self._threads, SHARED_BATCHES * self._batch)
-        team, columns = self._team, self._columns
-        begin, ends = (r_rows.start, s_rows.start), (r_rows.stop, s_rows.stop)
+        team = self._team = self._team or Team(self._threads)
+        columns, begin, ends = (
+            self._columns,
+            (r_rows.start, s_rows.start),
+            (r_rows.stop, s_rows.stop),
+        )
         arrivals = sum(ends) - sum(begin)
         given = (
             self._times, columns.keys, self.flat, columns.terms, columns.checked, self._ordered,
             self._inner, begin, arrivals,
         )  # fmt: skip
-        rows = (begin[0], ends[0]), (begin[1], ends[1])
-        team.begin(self.flat, columns.keys, rows, ordered=self._ordered)
-        share, room, done = OUTPUT_PAIRS // self._threads, MIN_ROOM, False
-        while not done:
+        team.begin(self.flat, columns.keys, ((begin[0], ends[0]), (begin[1], ends[1])))
+        share, room = OUTPUT_PAIRS // self._threads, MIN_ROOM
+        parts = -(-arrivals // PART)
+        while team.is_full or team.parts_done < parts:
             if self._ordered:
                 self._make_room(len(team.matches) // 2)
-                done = team.join(given, (self._out, self._used), meter, crew)
-                if not done:
+                end = team.join(given, (self._out, self._used), meter, crew)
+                self._emit(end - self._used, meter)
+                if team.is_full:
                     team.grow()
                 continue
-            team.make_room(room, share)
-            done = team.join(given, (self._out, 0), meter, crew)
-            if not done and team.is_stuck(arrivals):
+            team.make_room(min(room, share), share)
+            team.join(given, (self._out, 0), meter, crew)
+            if team.is_stuck:
                 room = share = 2 * share  # a single arrival may have more matches
             for rows in team.filled():
                 meter.emit(*rows)
-        if self._ordered:
-            self._emit(int(team.states[:, joining.WRITTEN].sum()), meter)
         of_r = plans.r_rows_among(self._times, *begin, arrivals - 1)
         last = begin[0] + of_r, begin[1] + arrivals - 1 - of_r
-        plans.plan(
-            self._times, columns.keys, self.flat.tables, self._cuts, last, 0, 1, self._plan
-        )
+        plans.plan(self._times, columns.keys, self.flat.tables, self._cuts, last, 0, 1, self._plan)
         self._note(0, team.states, arrivals)
 
     def _cut_if_due(self, side: int, rows: slice) -> None:
@@ -373,7 +372,7 @@ class FlatIndex:
 
         r_rows = self._rows[0]
         row, first, live = (
-            int(self._plan[word, last]) - 1 for word in (plans.ROW, plans.FIRST, plans.EXPIRED)
+            int(self._plan[last, word]) - 1 for word in (plans.ROW, plans.FIRST, plans.EXPIRED)
         )
         of_s = row >= r_rows
         self.first_live = [first, live - r_rows] if of_s else [live, first - r_rows]

@@ -10,8 +10,8 @@ from streamjoin.engines.codes import Codes
 from streamjoin.engines.crew import Crew
 from streamjoin.tuples import Rows
 
-STAGGER = 80
-"""Spare words between the rows of a plan, so that they do not share sets of the caches."""
+PART = 1 << 14
+"""Maximum arrivals between two barriers: what is planned of them, 40 bytes each, fits a cache."""
 
 MATCH_PAIRS = 1 << 14
 """Initial pairs of a thread's buffer; it grows if a batch has more."""
@@ -35,53 +35,58 @@ class Team:
     Parameters
     ----------
     threads : int
-    batch : int
-        Maximum arrivals of a batch.
 
     Attributes
     ----------
     states : ndarray of uint64, shape (threads, STATE_WORDS)
     matches : ndarray of uint32
         Each thread's pairs, in equal shares: rows of R, then as many of S.
+    is_full : bool
+        Whether a thread had no room for its matches in the first part that is not done.
     """
 
-    def __init__(self, threads: int, batch: int) -> None:
-        from streamjoin.engines.kernels.flat import joining, plans, sharing
+    def __init__(self, threads: int) -> None:
+        from streamjoin.engines.kernels.flat import joining, plans, ranges, sharing
 
         self._threads = threads
-        self._plans = [
-            np.empty((plans.OWN_ROWS, sharing.PLANNED + STAGGER), dtype=np.uint32)
-            for _ in range(threads)
-        ]
-        self._owned = plans.Owned(*(np.zeros(2 * threads + 2, dtype=np.uint64) for _ in range(2)))
-        self._barriers = np.zeros(sharing.BARRIERS, dtype=np.uint64)
         self.states = np.zeros((threads, joining.STATE_WORDS), dtype=np.uint64)
-        self._counts = np.zeros((threads, batch), dtype=np.uint32)
-        self._sums = np.zeros((threads, threads), dtype=np.uint64)
-        self._cursors = np.zeros((threads, max(8, threads)), dtype=np.uint64)
+        square, room = threads * threads, -(-PART // threads)
+        self._share = sharing.Share(
+            lists=(
+                np.empty((square * room, plans.PLAN_WORDS), dtype=np.uint32),
+                np.empty((square * room, plans.PLAN_WORDS), dtype=np.uint32),
+            ),
+            listed=np.zeros(2 * square * ranges.LINE_WORDS, dtype=np.uint64),
+            owned=ranges.Owned(
+                np.zeros(2 * threads + 2, dtype=np.uint64),
+                np.zeros(2 * threads + 2, dtype=np.uint64),
+            ),
+            barriers=np.zeros(sharing.BARRIERS, dtype=np.uint64),
+            states=self.states.reshape(-1),
+            counts=np.zeros((threads, PART), dtype=np.uint32),
+            sums=np.zeros((threads, threads), dtype=np.uint64),
+            cursors=np.zeros((threads, max(8, threads)), dtype=np.uint64),
+        )
         self.matches = np.empty(2 * threads * MATCH_PAIRS, dtype=np.uint32)
         self._used = np.zeros(threads, dtype=np.int64)
+        self.is_full = False
 
     def begin_output(self) -> None:
         """Use the buffer again: what was handed over has been copied."""
         self._used[:] = 0
 
-    def begin(
-        self, flat: Any, keys: Any, rows: tuple[tuple[int, int], tuple[int, int]], *, ordered: bool
-    ) -> None:
+    def begin(self, flat: Any, keys: Any, rows: tuple[tuple[int, int], tuple[int, int]]) -> None:
         """Begin a batch of rows of R and of S: cut the ranges of blocks that the threads own."""
-        from streamjoin.engines.kernels.flat import sharing
+        from streamjoin.engines.kernels.flat import ranges
 
         self.states[:] = 0
-        if ordered:
-            self._counts[:, : sum(end - first for first, end in rows)] = 0
-            self._used[:] = 0
-        sharing.cut_ranges(flat, keys, *rows, self._owned)
+        self.is_full = False
+        ranges.cut_ranges(flat, keys, *rows, self._share.owned)
 
     def join(
         self, given: tuple[Any, ...], output: tuple[Codes, int], meter: Output, crew: Crew
-    ) -> bool:
-        """Call :func:`~.sharing.join_shared` in each thread; return whether all have joined all.
+    ) -> int:
+        """Call :func:`~.sharing.join_shared` in each thread, once the other steps are done.
 
         Parameters
         ----------
@@ -91,23 +96,37 @@ class Team:
             Its last ones, ``out`` and ``first``.
         meter : Output
         crew : Crew
-        """
-        from streamjoin.engines.kernels.flat import joining, sharing
 
-        used = self._used.tolist()
+        Returns
+        -------
+        int
+            Where the output ends.
+        """
+        from streamjoin.engines.kernels.flat import sharing
+
+        used, barriers = self._used.tolist(), self._share.barriers
+        at = self.parts_done, self.is_full
 
         def work(thread: int) -> None:
             with self._ends_together(), meter.phase("probe"):
                 sharing.join_shared(
-                    thread, self._plans[thread], *given, self._owned, self._barriers,
-                    self.states.reshape(-1), self._counts, self._sums, self._cursors, self.matches,
-                    used[thread], *output,
-                )  # fmt: skip
+                    thread, *given, *at, self._share, self.matches, used[thread], *output
+                )
 
-        self._barriers[:] = 0
+        barriers[:] = 0
+        barriers[sharing.FULL_AT] = sharing.NEVER
+        barriers[sharing.OUT_AT] = output[1]
         with self._ends_together():  # an interrupt may leave a thread without work
             crew.each(work, range(self._threads))
-        return bool((self.states[:, joining.DONE] == given[-1]).all())
+        self.is_full = bool(barriers[sharing.FULL_AT] != sharing.NEVER)
+        return int(barriers[sharing.OUT_AT])
+
+    @property
+    def parts_done(self) -> int:
+        """Parts that all threads have joined."""
+        from streamjoin.engines.kernels.flat import joining
+
+        return int(self.states[:, joining.DONE].min())
 
     @contextmanager
     def _ends_together(self) -> Iterator[None]:
@@ -117,11 +136,11 @@ class Team:
         try:
             yield
         except BaseException:
-            self._barriers[sharing.FAILED * sharing.BARRIER_WORDS] = 1
+            self._share.barriers[sharing.FAILED] = 1
             raise
 
     def make_room(self, pairs: int, share: int) -> None:
-        """Take a new buffer, of ``share`` pairs for each thread, if one has less room than pairs."""
+        """Take a new buffer, of ``share`` pairs a thread, if a thread has room for fewer pairs."""
         room = len(self.matches) // (2 * self._threads)
         if room - int(self._used.max()) < pairs:
             self.matches = np.empty(2 * self._threads * max(share, pairs), dtype=np.uint32)
@@ -150,9 +169,10 @@ class Team:
             new[thread, :, :held] = old[thread, :, :held]
         self.matches = new.reshape(-1)
 
-    def is_stuck(self, arrivals: int) -> bool:
-        """Whether a thread that is not done has written nothing: an arrival needs all its room."""
+    @property
+    def is_stuck(self) -> bool:
+        """Whether a thread that had no room has written nothing: an arrival needs all its room."""
         from streamjoin.engines.kernels.flat import joining
 
-        waits = self.states[:, joining.DONE] < arrivals
-        return bool((self.states[waits, joining.WRITTEN] == 0).any())
+        waits = self.states[:, joining.DONE] == self.parts_done
+        return self.is_full and bool((self.states[waits, joining.WRITTEN] == 0).any())
