@@ -32,7 +32,7 @@ def test_a_map_keeps_the_order_of_codes_and_fills_blocks_evenly(seed: int) -> No
     words, tables = np.zeros(cuts.CUT_WORDS, np.uint64), np.zeros(cuts.TABLE_WORDS, np.uint64)
     cuts.cut_evenly(sample, blocks, 0, words, tables)
     asked = np.sort(np.append(sample, [0, (1 << 32) - 1]).astype(np.uint32))
-    by = cuts.map_of(words, np.uint64(0))
+    by = cuts.Map(*map(np.uint64, cuts.map_of(words, np.uint64(0))))
     found = [int(cuts.block_of(tables, by, code)) for code in asked[::7]]
     assert found == sorted(found)
     assert 0 <= found[0] <= found[-1] < blocks

@@ -59,7 +59,7 @@ class _SortMerge(LazyEngine):
         Knob(
             "sort",
             "radix",
-            "How runs are sorted: by digits, or by comparisons with vector instructions or without.",
+            "How runs are sorted: by digits, or by comparing with vector instructions or without.",
             choices=("radix", "simd", "scalar"),
         ),
     )

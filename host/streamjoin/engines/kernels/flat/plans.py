@@ -4,7 +4,7 @@ A plan is made for any interval of a batch's arrivals without the ones before, s
 of one batch's plan. The words of an arrival lie side by side.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,9 +18,10 @@ Int64s = NDArray[np.int64]
 
 U32, U64 = np.uint32, np.uint64
 ROW, FIRST, SPAN, EXPIRED, OWN, LOW_BLOCK, HIGH_BLOCK, LOW, WIDTH, ARRIVAL = range(10)
-"""Words of an arrival's plan: own row plus one, first row met plus one, rows met, first live row of its own
-stream plus one, block to insert into (:data:`NOWHERE` if no arrival can match it), blocks to look
-up, lowest code to look up, how many more, and, where threads share a batch, the arrival's number."""
+"""Words of an arrival's plan: own row plus one, first row met plus one, rows met, first live row of
+its own stream plus one, block to insert into (:data:`NOWHERE` if no arrival can match it), blocks
+to look up, lowest code to look up, how many more, and, where threads share a batch, the arrival's
+number."""
 
 PLAN_WORDS = 10
 NOWHERE = U32(0xFFFFFFFF)
@@ -91,13 +92,13 @@ def is_next_r(times: Times, at_r: np.uint64, at_s: np.uint64) -> bool:
     """Whether the next arrival is of R."""
     if at_s == U64(len(times.s_ts)):
         return True
-    return at_r < U64(len(times.r_ts)) and times.r_ts[at_r] <= times.s_ts[at_s]
+    return bool(at_r < U64(len(times.r_ts)) and times.r_ts[at_r] <= times.s_ts[at_s])
 
 
 @fused
 def live_from(
-    times: Times, is_r: bool, at_r: np.uint64, at_s: np.uint64, r_live: int, s_live: int
-) -> tuple[int, int]:
+    times: Times, is_r: bool, at_r: np.uint64, at_s: np.uint64, r_live: Any, s_live: Any
+) -> tuple[Any, Any]:
     """Return the first live rows of both streams when a tuple arrives; -1 if unknown before."""
     kind, r_length, s_length = times.kind, times.r_length, times.s_length
     if kind == COUNT:

@@ -210,7 +210,7 @@ def plan_for_owners(
                             out[copy, word] = out[at, word]
                         out[copy, U64(OWN)] = NOWHERE
                         _keep_own(owned, looked, other, out, copy)
-                if lowest <= owner and owner <= highest:
+                if lowest <= owner <= highest:
                     _keep_own(owned, looked, owner, out, at)
                 else:
                     out[at, U64(SPAN)] = U32(0)

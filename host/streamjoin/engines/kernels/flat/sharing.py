@@ -46,14 +46,17 @@ from streamjoin.engines.kernels.flat.ranges import LINE_WORDS, Owned, plan_for_o
 from streamjoin.engines.kernels.jit import fused, uncounted
 
 Codes = NDArray[np.uint32]
+Int64s = NDArray[np.int64]
+
 U32, U64 = np.uint32, np.uint64
 
 SPINS = 256
 """Pauses at a barrier before another thread may run."""
 
 ARRIVED, FAILED, FULL_AT, OUT_AT = (LINE_WORDS * line for line in range(4))
-"""Words of the barriers: threads that have arrived, at all barriers together; whether one has failed
-and does not arrive; the part in which a thread had no room, plus one; where the output ends."""
+"""Words of the barriers: threads that have arrived, at all barriers together; whether one has
+failed and does not arrive; the part in which a thread had no room, plus one; where the output
+ends."""
 
 BARRIERS = 4 * LINE_WORDS
 NEVER = np.uint64(0xFFFFFFFFFFFFFFFF)
@@ -215,7 +218,7 @@ def join_shared(
     resumed: bool,
     share: Share,
     matches: Codes,
-    used: int,
+    used: Int64s,
     out: Codes,
     first: int,
 ) -> None:
@@ -241,8 +244,8 @@ def join_shared(
     share : Share
     matches : ndarray of uint32
         Receives pairs, in equal shares for each thread: rows of R, then as many of S.
-    used : int
-        Pairs that this thread's share holds already; 0 if ordered.
+    used : ndarray of int64, shape (threads,)
+        Pairs that each thread's share holds already; 0 if ordered.
     out : ndarray of uint32, shape (2 * room,)
         Receives pairs in order: rows of R, and ``room`` words later those of S.
     first : int
@@ -269,13 +272,13 @@ def join_shared(
         if load_acquire(share.barriers, U64(FULL_AT)) <= U64(number):
             return  # another thread's next write there is of a later part
         if share.states[state + U64(DONE)] == U64(number):
-            if ordered and share.states[state + U64(PLANNER)] == U64(0):
-                if share.states[state + U64(ENTRY)] == U64(0):
-                    for each in range(U64(count)):
-                        share.counts[own, each] = U32(0)
+            at = share.states[state + U64(PLANNER)] + share.states[state + U64(ENTRY)]
+            if ordered and at == U64(0):
+                for each in range(U64(count)):
+                    share.counts[own, each] = U32(0)
             if _join_own(
                 flat, (keys.r_keys, keys.s_keys), terms, checked, ordered, share, lists, counting,
-                own, used, matches,
+                own, used[own], matches,
             ):  # fmt: skip
                 share.states[state + U64(DONE)] = U64(number + 1)
                 share.states[state + U64(PLANNER)] = U64(0)

@@ -33,8 +33,9 @@ def _insert_each(tuples: Tuples, count: np.uint64) -> None:
 def sort_by_digits(tuples: Tuples, spare: Tuples) -> None:
     """Sort tuples by key, in place; tuples of one key keep their order.
 
-    A radix sort from the lowest digit up; a few tuples are inserted one by one. Only the key's bits from the lowest to the highest that
-    differ within the run count: they are cut into digits of equal width, a pass over the run each.
+    A radix sort from the lowest digit up; a few tuples are inserted one by one. Only the key's bits
+    from the lowest to the highest that differ within the run count: they are cut into digits of
+    equal width, a pass over the run each.
 
     Parameters
     ----------

@@ -22,6 +22,9 @@ FILLED = 7
 OUTPUT_PAIRS = 1 << 20
 """Pairs of an output buffer, which is handed over as it is filled."""
 
+SHARED_PAIRS = 1 << 22
+"""Pairs of an output buffer of all threads together: one of them that has no room stops all."""
+
 MIN_ROOM = 1 << 12
 """Minimum pairs for which an output buffer is used on."""
 
@@ -40,7 +43,7 @@ PATIENCE = 0.25
 SCANNED = 2
 """Blocks that an arrival may scan, besides one for every two candidates, before a map is poor."""
 
-SHARED_BATCHES = 4
+SHARED_BATCHES = 8
 """Maximum batches that threads share as one: they meet the interpreter once for all."""
 
 JUDGED = 1 << 9
@@ -279,7 +282,7 @@ class FlatIndex:
             self._inner, begin, arrivals,
         )  # fmt: skip
         team.begin(self.flat, columns.keys, ((begin[0], ends[0]), (begin[1], ends[1])))
-        share, room = OUTPUT_PAIRS // self._threads, MIN_ROOM
+        share, room = SHARED_PAIRS // self._threads, MIN_ROOM
         parts = -(-arrivals // PART)
         while team.is_full or team.parts_done < parts:
             if self._ordered:

@@ -10,7 +10,7 @@ from streamjoin.engines.codes import Codes
 from streamjoin.engines.crew import Crew
 from streamjoin.tuples import Rows
 
-PART = 1 << 14
+PART = 1 << 15
 """Maximum arrivals between two barriers: what is planned of them, 40 bytes each, fits a cache."""
 
 MATCH_PAIRS = 1 << 14
@@ -104,14 +104,14 @@ class Team:
         """
         from streamjoin.engines.kernels.flat import sharing
 
-        used, barriers = self._used.tolist(), self._share.barriers
-        at = self.parts_done, self.is_full
+        barriers = self._share.barriers
+        settings = (
+            *given, self.parts_done, self.is_full, self._share, self.matches, self._used, *output,
+        )  # fmt: skip
 
         def work(thread: int) -> None:
             with self._ends_together(), meter.phase("probe"):
-                sharing.join_shared(
-                    thread, *given, *at, self._share, self.matches, used[thread], *output
-                )
+                sharing.join_shared(thread, *settings)
 
         barriers[:] = 0
         barriers[sharing.FULL_AT] = sharing.NEVER
