@@ -224,3 +224,13 @@ def _give_back_freed_memory() -> None:
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
         trim(0)
+
+
+ALIGNED_WORDS = 32
+"""Words of two cache lines."""
+
+
+def aligned_words(words: int) -> NDArray[np.uint32]:
+    """Return zeros that begin at an even cache line."""
+    zeros = np.zeros(words + ALIGNED_WORDS, dtype=np.uint32)
+    return zeros[(-zeros.ctypes.data // 4) % ALIGNED_WORDS :][:words]

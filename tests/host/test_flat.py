@@ -32,7 +32,8 @@ def test_a_map_keeps_the_order_of_codes_and_fills_blocks_evenly(seed: int) -> No
     words, tables = np.zeros(cuts.CUT_WORDS, np.uint64), np.zeros(cuts.TABLE_WORDS, np.uint64)
     cuts.cut_evenly(sample, blocks, 0, words, tables)
     asked = np.sort(np.append(sample, [0, (1 << 32) - 1]).astype(np.uint32))
-    found = [int(cuts.block_of(tables, words, np.uint64(0), code)) for code in asked[::7]]
+    by = cuts.Map(*map(np.uint64, cuts.map_of(words, np.uint64(0))))
+    found = [int(cuts.block_of(tables, by, code)) for code in asked[::7]]
     assert found == sorted(found)
     assert 0 <= found[0] <= found[-1] < blocks
     assert np.bincount(found, minlength=blocks).max() * 7 < 6 * len(sample) / blocks
@@ -69,6 +70,8 @@ def test_hard_keys_in_small_batches_give_the_oracles_result(
         monkeypatch.setattr(flat_index, name, value)
     monkeypatch.setattr(flat_engine, "MIN_SHARED", 2)
     monkeypatch.setattr(flat_team, "MATCH_PAIRS", 64)
+    monkeypatch.setattr(flat_team, "PART", 16)
+    monkeypatch.setattr(flat_index, "PART", 16)
     monkeypatch.setattr(flat_index, "MOVED_ROWS", 16)
     engine, rng = catalog.get("ibwj-flat"), np.random.default_rng(1)
     for name in ("all equal", "moving", "ends"):
@@ -91,7 +94,7 @@ def test_an_interrupt_while_threads_are_sent_to_work_ends_those_that_wait(
     job = Job(r, s, BAND, parse_window("all"), threads=2)
     job = run.complete(catalog.get("ibwj-flat"), job, {"batch": 200})
     crew, submitted = Crew(2), []
-    index, submit = flat_engine.index_of(job, crew, 1), crew._pool.submit
+    index, submit = flat_engine.index_of(job, crew, 1), crew._pools[0].submit
 
     def interrupted(*call: Any) -> Any:
         submitted.append(submit(*call))
@@ -100,7 +103,7 @@ def test_an_interrupt_while_threads_are_sent_to_work_ends_those_that_wait(
             time.sleep(1e-3)
         raise KeyboardInterrupt  # the other thread never arrives at the first barrier
 
-    monkeypatch.setattr(crew._pool, "submit", interrupted)
+    monkeypatch.setattr(crew._pools[0], "submit", interrupted)
     with crew, pytest.raises(KeyboardInterrupt):
-        index.join(slice(0, 100), slice(0, 100), Meter(), crew)
+        index.join_shared(slice(0, 100), slice(0, 100), Meter(), crew)
     assert submitted[0].done()

@@ -13,7 +13,7 @@ from streamjoin.engines import catalog
 from streamjoin.engines.intra import sortmerge
 from streamjoin.engines.intra.window import WindowTuples
 from streamjoin.engines.job import Job
-from streamjoin.engines.kernels.intra import merging
+from streamjoin.engines.kernels.intra import merging, sorting
 from streamjoin.tuples import Int64s, Stream
 from streamjoin_common.language.predicates import Predicate
 from streamjoin_common.language.windows import AllWindow
@@ -133,3 +133,50 @@ def test_splitters_divide_a_skewed_input_evenly() -> None:
     sizes = np.bincount(ranges)
     # One key alone may be a large range; the others stay near their share.
     assert np.sort(sizes)[:-2].max() < 4 * len(ranges) / 32
+
+
+keys_of_bits = st.integers(0, 32).flatmap(lambda bits: st.integers(0, (1 << bits) - 1))
+
+
+@settings(deadline=None)
+@given(
+    few=st.lists(keys_of_bits, max_size=60),
+    offset=st.sampled_from([0, 1, 2**31, 2**32 - 1]),
+    shift=st.integers(0, 20),
+    repeated=st.integers(1, 40),
+)
+def test_digits_sort_as_comparisons_do(
+    few: list[int], offset: int, shift: int, repeated: int
+) -> None:
+    keys = np.array(few * repeated, dtype=np.uint64)
+    keys = ((keys << np.uint64(shift)) + np.uint64(offset)) & np.uint64(2**32 - 1)
+    tuples = keys << np.uint64(32) | np.arange(len(keys), dtype=np.uint64)
+    right = np.sort(tuples)
+    spare = np.full(len(tuples) + 3, 5, dtype=np.uint64)
+    sorting.sort_by_digits(tuples, spare)
+    assert tuples.tolist() == right.tolist()
+    assert spare[len(tuples) :].tolist() == [5, 5, 5]
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, sorting.FEW_TUPLES, sorting.FEW_TUPLES + 1, 70_000])
+def test_every_pass_count_of_digits_keeps_equal_keys_in_order(count: int) -> None:
+    rng = np.random.default_rng(count)
+    for bits in (1, 2, 11, 12, 22, 23, 32):
+        keys = rng.integers(0, 1 << bits, count).astype(np.uint64)
+        keys[rng.random(count) < 0.3] = (1 << bits) - 1
+        tuples = keys << np.uint64(32) | np.arange(count, dtype=np.uint64)
+        right = np.sort(tuples)
+        sorting.sort_by_digits(tuples, np.empty_like(tuples))
+        assert (tuples == right).all()
+
+
+@pytest.mark.parametrize("sort", ["radix", "simd", "scalar"])
+@pytest.mark.parametrize("name", ["mway", "mpass"])
+def test_every_sort_gives_the_oracles_result(
+    name: str, sort: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sortmerge, "RUN_TUPLES", 300)
+    rng = np.random.default_rng(7)
+    r, s = ({"k": rng.integers(-(2**31), 2**31, 900) // 2**23} for _ in "rs")
+    result = sj.join(r, s, on="k", engine=name, threads=2, knobs={"sort": sort}, check=True)
+    assert len(result)

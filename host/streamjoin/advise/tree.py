@@ -142,6 +142,10 @@ CHOOSING_TUPLES = (1 << 9, 1 << 13)
 CHOOSING_SHARE = 32
 """One in so many tuples of both streams is the sample between these: a small part of the time."""
 
+FEW_TUPLES = 1 << 15
+"""Tuples at rest below which equalities are joined by a hash table at once: to measure them would
+take as long as the join."""
+
 
 def advise(job: Job, goal: str | None = None, sample_tuples: int = SAMPLE_TUPLES) -> Advice:
     """Measure a workload and name the engine that suits it.
@@ -199,6 +203,10 @@ def choose(job: Job) -> Engine:
     """
     if not job.r.in_memory:
         return catalog.get(SEMI_STREAM)
+    if covers(job) and job.arrival == "instant" and job.tuples < FEW_TUPLES:
+        hashed = catalog.get("npj")
+        if hashed.unusable() is None:
+            return hashed
     least, most = CHOOSING_TUPLES
     sample_tuples = min(max(least, job.tuples // CHOOSING_SHARE), most)
     engine = catalog.get(advise(job, sample_tuples=sample_tuples).engine)

@@ -92,6 +92,7 @@ CASES = {
     "1 M, two int32": Case(100_000, 1_000_000, _two_columns),
     "1 M strings": Case(100_000, 1_000_000, _strings),
     "10 M int32": Case(1_000_000, 10_000_000, partial(_unique, "int32")),
+    "10 M int64": Case(1_000_000, 10_000_000, partial(_unique, "int64")),
 }
 """Cases by name; the names are of the full size, a tenth of which is the quick one."""
 

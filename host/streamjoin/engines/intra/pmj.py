@@ -37,6 +37,7 @@ class _ProgressiveMerge(Worker):
         self._sides, self._emitter, self._crew, self._meter = sides, emitter, crew, emitter.meter
         # A tuple is written before the kernel knows whether it is the worker's: one more element.
         self._tuples = [np.empty(side.rows + 1, dtype=np.uint64) for side in sides]
+        self._spare = np.empty(0, dtype=np.uint64)
         self._used = [0, 0]
         self._run_first = [0, 0]
         self._cuts: list[list[int]] = [[0], [0]]  # first rows of the runs, by stream
@@ -57,6 +58,7 @@ class _ProgressiveMerge(Worker):
         """Make the last pair of runs, merge all, and join across."""
         if self._run_first != self._used:
             self._make_runs()
+        self._spare = np.empty(0, dtype=np.uint64)
         self._meter.holds(2 * sum(self._used) * self._tuples[0].itemsize)
         if len(self._cuts[0]) <= 2:  # one pair of runs, or none
             return
@@ -80,13 +82,15 @@ class _ProgressiveMerge(Worker):
             emitter.done(filled)
 
     def _make_runs(self) -> None:
-        from streamjoin.engines.kernels.intra import merging
+        from streamjoin.engines.kernels.intra import merging, sorting
 
         runs = []
         for number in (0, 1):
             with self._meter.phase("build_or_sort"):
                 run = self._tuples[number][self._run_first[number] : self._used[number]]
-                run.sort()
+                if len(self._spare) < len(run):
+                    self._spare = np.empty(len(run), dtype=np.uint64)
+                sorting.sort_by_digits(run, self._spare)
                 runs.append(run)
             self._run_first[number] = self._used[number]
             self._bounds[number].append(self._used[number])

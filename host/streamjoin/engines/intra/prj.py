@@ -34,6 +34,10 @@ PASS_BITS = 10
 PARTITION_TUPLES = 2048
 """Target R tuples of a partition for the default radix bits: 16 KiB, half of an L1 cache."""
 
+LARGEST_TUPLES = 1 << 14
+"""R tuples of a partition up to which one pass does: 128 KiB and as much for its table are in an L2
+cache. A second pass costs more than it gains."""
+
 BATCH_TUPLES = 1 << 15
 """Target tuples of R or of S in a batch, which a thread takes at once."""
 
@@ -63,6 +67,8 @@ class Prj(LazyEngine):
 
 def _fitting_bits(r_tuples: int) -> int:
     wanted = math.ceil(math.log2(max(2, r_tuples / PARTITION_TUPLES)))
+    if r_tuples <= LARGEST_TUPLES << PASS_BITS:
+        wanted = min(wanted, PASS_BITS)
     return min(max(wanted, 1), 18)
 
 
@@ -102,7 +108,7 @@ class _Partitioner:
         self._crew.each(count, range(threads))
         # By partition, and within it by thread.
         ends = np.cumsum(counts.T.ravel()).reshape(counts.T.shape)
-        offsets = np.ascontiguousarray((ends - counts.T).T)
+        offsets = np.ascontiguousarray((ends - counts.T).T, dtype=np.uint32)
         self._crew.each(move, range(threads))
         return out, np.concatenate([[0], ends[:, -1]])
 

@@ -7,6 +7,8 @@ evenly within the cell. A cell with a large share of the sample has a table of f
 so that blocks are equally full however codes crowd together.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -37,22 +39,61 @@ MASK = U64(0xFFFFFFFF)
 GOLDEN = U64(0x9E3779B97F4A7C15)
 
 
+class Map(NamedTuple):
+    """A cut's words, read once: what is written between look-ups might be words of a cut."""
+
+    low: np.uint64
+    top: np.uint64
+    shift: np.uint64
+    fraction: np.uint64
+    blocks: np.uint64
+    base: np.uint64
+    table: np.uint64
+    hashed: np.uint64
+
+
 @fused
-def block_of(tables: Words, cuts: Words, cut: np.uint64, code: np.uint32) -> np.uint64:
-    """Return the block of a code, by the cut whose words begin at ``cut``."""
-    base = cuts[cut + U64(BASE)]
-    if cuts[cut + U64(HASHED)]:
-        mixed = (U64(code) * GOLDEN) >> U64(32)
-        return base + ((mixed * cuts[cut + U64(BLOCKS)]) >> U64(32))
-    low, shift = cuts[cut + U64(LOW)], cuts[cut + U64(SHIFT)]
-    distance = min(U64(max(U64(code), low)) - low, cuts[cut + U64(TOP)])
-    entry = tables[cuts[cut + U64(TABLE)] + (distance >> shift)]
-    within = (distance << (U64(32) - shift)) & MASK
+def map_of(cuts: Words, cut: np.uint64) -> Map:
+    """Read the cut whose words begin at ``cut``."""
+    return Map(
+        cuts[cut + U64(LOW)],
+        cuts[cut + U64(TOP)],
+        cuts[cut + U64(SHIFT)],
+        cuts[cut + U64(FRACTION)],
+        cuts[cut + U64(BLOCKS)],
+        cuts[cut + U64(BASE)],
+        cuts[cut + U64(TABLE)],
+        cuts[cut + U64(HASHED)],
+    )
+
+
+@fused
+def position_of(by: Map, code: np.uint32) -> np.uint64:
+    """Return a number that orders codes as their blocks."""
+    if by.hashed:
+        return (U64(code) * GOLDEN) >> U64(32)
+    return U64(code)
+
+
+@fused
+def block_of(tables: Words, by: Map, code: np.uint32) -> np.uint64:
+    """Return the block of a code."""
+    return block_at(tables, by, position_of(by, code))
+
+
+@fused
+def block_at(tables: Words, by: Map, position: np.uint64) -> np.uint64:
+    """Return the block of a position (:func:`position_of`)."""
+    if by.hashed:
+        return by.base + ((position * by.blocks) >> U64(32))
+    distance = min(max(position, by.low) - by.low, by.top)
+    entry = tables[by.table + (distance >> by.shift)]
+    within = (distance << (U64(32) - by.shift)) & MASK
     if entry & MASK == FINER:
         entry = tables[(entry >> U64(32)) + (within >> U64(32 - FINER_LOG2))]
         within = (within << U64(FINER_LOG2)) & MASK
-    position = (entry >> U64(32)) + (((entry & MASK) * within) >> U64(32))
-    return base + (position >> cuts[cut + U64(FRACTION)])
+    at = (entry >> U64(32)) + (((entry & MASK) * within) >> U64(32))
+    return by.base + (at >> by.fraction)
 
 
 @kernel
@@ -142,9 +183,8 @@ def _cell(below: np.uint64, held: np.uint64, count: np.uint64, room: np.uint64) 
 @kernel
 def fullest(sample: Codes, cut: int, cuts: Words, tables: Words) -> int:
     """Count the samples in the fullest of :data:`GROUPS` equal groups of blocks."""
-    counts = np.zeros(GROUPS, dtype=np.int64)
-    base, blocks = cuts[U64(cut) + U64(BASE)], cuts[U64(cut) + U64(BLOCKS)]
+    counts, by = np.zeros(GROUPS, dtype=np.int64), map_of(cuts, U64(cut))
     for index in range(U64(len(sample))):
-        block = block_of(tables, cuts, U64(cut), sample[index]) - base
-        counts[block * U64(GROUPS) // blocks] += 1
+        block = block_of(tables, by, sample[index]) - by.base
+        counts[block * U64(GROUPS) // by.blocks] += 1
     return int(counts.max())

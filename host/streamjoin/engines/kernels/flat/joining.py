@@ -21,8 +21,9 @@ from streamjoin.engines.kernels.flat.blocks import (
     free_lane,
     matches_in,
 )
-from streamjoin.engines.kernels.flat.cuts import CUT_WORDS, NEXT_FREE, Words, block_of
+from streamjoin.engines.kernels.flat.cuts import CUT_WORDS, NEXT_FREE, Words, block_of, map_of
 from streamjoin.engines.kernels.flat.plans import (
+    ARRIVAL,
     EXPIRED,
     FIRST,
     HIGH_BLOCK,
@@ -45,9 +46,9 @@ NO_ROOM = U64(0xFFFFFFFFFFFFFFFF)
 SMALL = 24
 """Matches of an arrival up to which they are sorted by insertion."""
 
-DONE, SCANNED, CANDIDATES, WRITTEN, START = range(5)
-"""Words of a thread's state: arrivals done, blocks scanned, candidates, pairs written, and the
-first word of its share that is free."""
+DONE, SCANNED, CANDIDATES, WRITTEN, PLANNER, ENTRY = range(6)
+"""Words of a thread's state: arrivals done, of threads that share a batch parts; blocks scanned,
+candidates, pairs written; the list and its entry from which a thread resumes."""
 
 STATE_WORDS = 16
 
@@ -126,8 +127,8 @@ def look_up(
     state: np.uint64,
 ) -> np.uint64:
     """Write the matches of an arrival; return where they end, :data:`NO_ROOM` beyond ``stop``."""
-    low, width = plan[U64(LOW), arrival], plan[U64(WIDTH), arrival]
-    first, rows = plan[U64(FIRST), arrival], plan[U64(SPAN), arrival]
+    low, width = plan[arrival, U64(LOW)], plan[arrival, U64(WIDTH)]
+    first, rows = plan[arrival, U64(FIRST)], plan[arrival, U64(SPAN)]
     scanned = U64(0)
     for home in range(low_block, high_block + U64(1)):
         block = home
@@ -153,7 +154,7 @@ def check(
 ) -> np.uint64:
     """Keep the candidates that satisfy the whole predicate; return where they end."""
     r_rows = U64(terms.r.shape[1])
-    row = U64(plan[U64(ROW), arrival]) - U64(1)
+    row = U64(plan[arrival, U64(ROW)]) - U64(1)
     of_s = row >= r_rows
     kept = start
     for at in range(start, end):
@@ -207,15 +208,86 @@ def sort(out: Codes, start: np.uint64, end: np.uint64) -> None:
 @fused
 def ask(slots: Codes, plan: Codes, arrival: np.uint64) -> None:
     """Prefetch the blocks of an arrival; those of one without any are out of bounds."""
-    own = U64(plan[U64(OWN), arrival]) * U64(BLOCK)
-    low = U64(plan[U64(LOW_BLOCK), arrival]) * U64(BLOCK)
-    high = U64(plan[U64(HIGH_BLOCK), arrival]) * U64(BLOCK)
+    own = U64(plan[arrival, U64(OWN)]) * U64(BLOCK)
+    low = U64(plan[arrival, U64(LOW_BLOCK)]) * U64(BLOCK)
+    high = U64(plan[arrival, U64(HIGH_BLOCK)]) * U64(BLOCK)
     prefetch(slots, low)
     prefetch(slots, low + U64(LANES))
     prefetch_to_write(slots, own)
     prefetch_to_write(slots, own + U64(LANES))
     prefetch(slots, high)
     prefetch(slots, high + U64(LANES))
+
+
+@fused
+def join_planned(
+    flat: Flat,
+    keys: tuple[Codes, Codes],
+    terms: Terms,
+    checked: bool,
+    inner: bool,
+    plan: Codes,
+    first: np.uint64,
+    planned: np.uint64,
+    counted: bool,
+    counts: Codes,
+    thread: np.uint64,
+    state: Words,
+    words: np.uint64,
+    out: Codes,
+    base: np.uint64,
+    written: np.uint64,
+    room: np.uint64,
+) -> tuple[np.uint64, np.uint64]:
+    """Join the arrivals of a plan from ``first`` on until all are done or there is no room.
+
+    Pairs are written to ``out``: rows of R from ``base`` on, those of S ``room`` words later. If
+    ``counted``, an arrival's matches are counted in ``counts[thread]``.
+
+    Returns
+    -------
+    done, written : int
+        Arrivals of the plan that are done, and pairs written in all.
+    """
+    r_rows, at = U64(len(keys[0])), first
+    while at < planned:
+        ahead = at + U64(AHEAD)
+        if ahead < planned:
+            ask(flat.slots, plan, ahead)
+        row = plan[at, U64(ROW)]
+        of_s = U64(row) > r_rows
+        own_base, other_base = (base + room, base) if of_s else (base, base + room)
+        row_base = U32(r_rows + U64(1)) if of_s else U32(1)
+        if plan[at, U64(SPAN)] != U32(0):
+            met_base = U32(1) if of_s else U32(r_rows + U64(1))
+            start = other_base + written
+            low_block, high_block = U64(plan[at, U64(LOW_BLOCK)]), U64(plan[at, U64(HIGH_BLOCK)])
+            end = look_up(
+                flat.slots, low_block, high_block, plan, at, met_base, out, start,
+                other_base + room, state, words,
+            )  # fmt: skip
+            if end == NO_ROOM:
+                break
+            state[words + U64(CANDIDATES)] += end - start
+            if checked:
+                end = check(terms, plan, at, out, start, end)
+            if inner:
+                sort(out, start, end)
+            own = own_base + written
+            fill(out, own, row - row_base)  # a look-up left room for it
+            for pair in range(own + U64(LANES), own + end - start):
+                out[pair] = row - row_base
+            written += end - start
+            if counted:
+                counts[thread, U64(plan[at, U64(ARRIVAL)])] = U32(end - start)
+        block = plan[at, U64(OWN)]
+        live = plan[at, U64(EXPIRED)]
+        if block != NOWHERE and live <= row:
+            number = U64(row - row_base)
+            key = keys[1][number] if of_s else keys[0][number]
+            insert(flat, U64(CUT_WORDS) if of_s else U64(0), U64(block), key, row, live)
+        at += U64(1)
+    return at, written
 
 
 @uncounted
@@ -245,7 +317,7 @@ def join_alone(
         Whether candidates are checked.
     inner : bool
         Whether the matches of an arrival are sorted by row.
-    plan : ndarray of uint32, shape (PLAN_ROWS, arrivals)
+    plan : ndarray of uint32, shape (arrivals, PLAN_WORDS)
         Of the batch.
     arrivals : int
         Arrivals of the batch.
@@ -261,56 +333,12 @@ def join_alone(
     int
         Pairs written; ``DONE`` is ``arrivals`` if all have been joined, else there is no room.
     """
-    r_rows = U64(len(keys[0]))
-    room, count = U64(len(out)) >> U64(1), U64(arrivals)
-    matches, arrival = U64(first), U64(state[U64(DONE)])
-    while arrival < count:
-        ahead = arrival + U64(AHEAD)
-        if ahead < count:
-            ask(flat.slots, plan, ahead)
-        row = plan[U64(ROW), arrival]
-        of_s = U64(row) > r_rows
-        own_room, other_room = (room, U64(0)) if of_s else (U64(0), room)
-        row_base = U32(r_rows + U64(1)) if of_s else U32(1)
-        if plan[U64(SPAN), arrival] != U32(0):
-            base = U32(1) if of_s else U32(r_rows + U64(1))
-            start = other_room + matches
-            low_block = U64(plan[U64(LOW_BLOCK), arrival])
-            high_block = U64(plan[U64(HIGH_BLOCK), arrival])
-            end = look_up(
-                flat.slots,
-                low_block,
-                high_block,
-                plan,
-                arrival,
-                base,
-                out,
-                start,
-                other_room + room,
-                state,
-                U64(0),
-            )
-            if end == NO_ROOM:
-                break
-            state[U64(CANDIDATES)] += end - start
-            if checked:
-                end = check(terms, plan, arrival, out, start, end)
-            if inner:
-                sort(out, start, end)
-            own = own_room + matches
-            fill(out, own, row - row_base)
-            for at in range(own + U64(LANES), own + end - start):
-                out[at] = row - row_base
-            matches += end - start
-        block = plan[U64(OWN), arrival]
-        live = plan[U64(EXPIRED), arrival]
-        if block != NOWHERE and live <= row:
-            number = U64(row - row_base)
-            key = keys[1][number] if of_s else keys[0][number]
-            insert(flat, U64(CUT_WORDS) if of_s else U64(0), U64(block), key, row, live)
-        arrival += U64(1)
-    state[U64(DONE)] = arrival
-    return int(matches - U64(first))
+    done, written = join_planned(
+        flat, keys, terms, checked, inner, plan, state[U64(DONE)], U64(arrivals), False, plan,
+        U64(0), state, U64(0), out, U64(0), U64(first), U64(len(out)) >> U64(1),
+    )  # fmt: skip
+    state[U64(DONE)] = done
+    return int(written - U64(first))
 
 
 @uncounted
@@ -332,14 +360,14 @@ def refill(
     base : int
         Number of the stream's first row, plus one.
     """
-    live = U32(first + base)
+    live, by = U32(first + base), map_of(flat.cuts, U64(cut))
     last = U64(max(first, end))
     for row in range(U64(first), last):
         ahead = row + U64(AHEAD)
         if ahead < last:
-            at = block_of(flat.tables, flat.cuts, U64(cut), keys[ahead]) * U64(BLOCK)
+            at = block_of(flat.tables, by, keys[ahead]) * U64(BLOCK)
             prefetch_to_write(flat.slots, at)
             prefetch_to_write(flat.slots, at + U64(LANES))
         if lows[row] <= highs[row]:
-            block = block_of(flat.tables, flat.cuts, U64(cut), keys[row])
+            block = block_of(flat.tables, by, keys[row])
             insert(flat, U64(cut), block, keys[row], U32(row) + U32(base), live)

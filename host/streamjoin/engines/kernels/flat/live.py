@@ -198,9 +198,9 @@ def join_few(
     )
     notes[0], notes[1] = pairs, np.int64(state[U64(DONE)])
     last, r_rows = U64(arrivals - 1), np.int64(len(keys.r_keys))
-    first_live = np.int64(planned[U64(FIRST), last]) - 1
-    expired = np.int64(planned[U64(EXPIRED), last]) - 1
-    of_s = np.int64(planned[U64(ROW), last]) > r_rows
+    first_live = np.int64(planned[last, U64(FIRST)]) - 1
+    expired = np.int64(planned[last, U64(EXPIRED)]) - 1
+    of_s = np.int64(planned[last, U64(ROW)]) > r_rows
     notes[2] = first_live if of_s else expired
     notes[3] = (expired if of_s else first_live) - r_rows
     notes[4], notes[5] = np.int64(state[U64(SCANNED)]), np.int64(state[U64(CANDIDATES)])

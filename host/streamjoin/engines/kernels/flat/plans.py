@@ -1,28 +1,29 @@
 """Plans: for each arrival, what it looks up and where it is inserted.
 
 A plan is made for any interval of a batch's arrivals without the ones before, so threads make parts
-of one batch's plan.
+of one batch's plan. The words of an arrival lie side by side.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from streamjoin.engines.kernels.flat.cuts import CUT_WORDS, Words, block_of
+from streamjoin.engines.kernels.flat.cuts import CUT_WORDS, Map, Words, block_of, map_of
 from streamjoin.engines.kernels.jit import fused, uncounted
-from streamjoin.engines.kernels.sliding.numbering import COUNT, TUMBLING
+from streamjoin.engines.kernels.sliding.numbering import ALL, COUNT, TUMBLING
 
 Codes = NDArray[np.uint32]
 Int64s = NDArray[np.int64]
 
 U32, U64 = np.uint32, np.uint64
-ROW, FIRST, SPAN, EXPIRED, OWN, LOW_BLOCK, HIGH_BLOCK, LOW, WIDTH = range(9)
-"""Rows of a plan: own row plus one, first row met plus one, rows met, first live row of its own
-stream plus one, block to insert into (:data:`NOWHERE` if no arrival can match it), blocks to look
-up, lowest code to look up, and how many more."""
+ROW, FIRST, SPAN, EXPIRED, OWN, LOW_BLOCK, HIGH_BLOCK, LOW, WIDTH, ARRIVAL = range(10)
+"""Words of an arrival's plan: own row plus one, first row met plus one, rows met, first live row of
+its own stream plus one, block to insert into (:data:`NOWHERE` if no arrival can match it), blocks
+to look up, lowest code to look up, how many more, and, where threads share a batch, the arrival's
+number."""
 
-PLAN_ROWS = 9
+PLAN_WORDS = 10
 NOWHERE = U32(0xFFFFFFFF)
 
 
@@ -73,7 +74,7 @@ def _first_after(ts: Int64s, moment: int) -> int:
 
 
 @fused
-def _r_rows_among(times: Times, r_first: int, s_first: int, arrivals: int) -> int:
+def r_rows_among(times: Times, r_first: int, s_first: int, arrivals: int) -> int:
     """Return how many of the next arrivals are of R; at equal times R precedes S."""
     low = max(0, arrivals - (len(times.s_ts) - s_first))
     high = min(arrivals, len(times.r_ts) - r_first)
@@ -84,6 +85,90 @@ def _r_rows_among(times: Times, r_first: int, s_first: int, arrivals: int) -> in
         else:
             high = middle
     return low
+
+
+@fused
+def is_next_r(times: Times, at_r: np.uint64, at_s: np.uint64) -> bool:
+    """Whether the next arrival is of R."""
+    if at_s == U64(len(times.s_ts)):
+        return True
+    return bool(at_r < U64(len(times.r_ts)) and times.r_ts[at_r] <= times.s_ts[at_s])
+
+
+@fused
+def live_from(
+    times: Times, is_r: bool, at_r: np.uint64, at_s: np.uint64, r_live: Any, s_live: Any
+) -> tuple[Any, Any]:
+    """Return the first live rows of both streams when a tuple arrives; -1 if unknown before."""
+    kind, r_length, s_length = times.kind, times.r_length, times.s_length
+    if kind == COUNT:
+        return (
+            max(0, np.int64(at_r) + int(is_r) - r_length),
+            max(0, np.int64(at_s) + int(not is_r) - s_length),
+        )
+    if kind == ALL:
+        return 0, 0
+    now = times.r_ts[at_r] if is_r else times.s_ts[at_s]
+    r_dead, s_dead = now - r_length, now - s_length
+    if kind == TUMBLING:
+        r_dead = s_dead = now // r_length * r_length - 1
+    if r_live < 0:
+        return _first_after(times.r_ts, r_dead), _first_after(times.s_ts, s_dead)
+    while r_live < len(times.r_ts) and times.r_ts[U64(r_live)] <= r_dead:
+        r_live += 1
+    while s_live < len(times.s_ts) and times.s_ts[U64(s_live)] <= s_dead:
+        s_live += 1
+    return r_live, s_live
+
+
+@fused
+def plan_one(
+    times: Times,
+    keys: Keys,
+    tables: Words,
+    r_map: Map,
+    s_map: Map,
+    is_r: bool,
+    at_r: np.uint64,
+    at_s: np.uint64,
+    r_live: int,
+    s_live: int,
+    out: Codes,
+    at: np.uint64,
+) -> None:
+    """Write the plan of an arrival."""
+    of_both = U64(len(times.r_ts))
+    if is_r:
+        key, low, high = keys.r_keys[at_r], keys.r_lows[at_r], keys.r_highs[at_r]
+        empty = low > high
+        high = U32(min(U64(high) + U64(keys.reach), U64(0xFFFFFFFF)))
+        spans = np.int64(at_s) - s_live if at_r >= U64(times.r_carried) else 0
+        out[at, U64(ROW)] = U32(at_r + U64(1))
+        out[at, U64(FIRST)] = U32(U64(s_live + 1) + of_both)
+        out[at, U64(EXPIRED)] = U32(r_live + 1)
+    else:
+        key, low, high = keys.s_keys[at_s], keys.s_lows[at_s], keys.s_highs[at_s]
+        empty = low > high
+        spans = np.int64(at_r) - r_live if at_s >= U64(times.s_carried) else 0
+        out[at, U64(ROW)] = U32(at_s + U64(1) + of_both)
+        out[at, U64(FIRST)] = U32(r_live + 1)
+        out[at, U64(EXPIRED)] = U32(U64(s_live + 1) + of_both)
+    if empty:
+        out[at, U64(SPAN)], out[at, U64(OWN)] = U32(0), NOWHERE
+        out[at, U64(LOW_BLOCK)], out[at, U64(HIGH_BLOCK)] = U32(1), U32(0)
+    else:
+        out[at, U64(SPAN)] = U32(max(spans, 0))
+        if is_r:
+            own = block_of(tables, r_map, key)
+            lowest = block_of(tables, s_map, low)
+            highest = block_of(tables, s_map, high) if high != low else lowest
+        else:
+            own = block_of(tables, s_map, key)
+            lowest = block_of(tables, r_map, low)
+            highest = block_of(tables, r_map, high) if high != low else lowest
+        out[at, U64(OWN)] = U32(own)
+        out[at, U64(LOW_BLOCK)], out[at, U64(HIGH_BLOCK)] = U32(lowest), U32(highest)
+    out[at, U64(LOW)], out[at, U64(WIDTH)] = low, high - low
 
 
 @uncounted
@@ -109,61 +194,16 @@ def plan(
         Rows of R and of S with which the batch begins.
     first, end : int
         Arrivals to plan.
-    out : ndarray of uint32, shape (PLAN_ROWS, arrivals)
+    out : ndarray of uint32, shape (arrivals, PLAN_WORDS)
         Receives the plan.
     """
-    r_rows, s_rows = len(times.r_ts), len(times.s_ts)
-    kind, r_length, s_length = times.kind, times.r_length, times.s_length
-    of_r_before = _r_rows_among(times, begin[0], begin[1], first)
-    at_r, at_s = begin[0] + of_r_before, begin[1] + first - of_r_before
-    r_live, s_live = 0, 0
-    searched = False
-    of_s, of_both = U64(CUT_WORDS), U64(r_rows)
-    for arrival in range(first, end):
-        is_r = at_s == s_rows or (at_r < r_rows and times.r_ts[at_r] <= times.s_ts[at_s])
-        now = times.r_ts[at_r] if is_r else times.s_ts[at_s]
-        if kind == COUNT:
-            r_live = max(0, at_r + int(is_r) - r_length)
-            s_live = max(0, at_s + int(not is_r) - s_length)
-        elif kind != 0:
-            r_dead, s_dead = now - r_length, now - s_length
-            if kind == TUMBLING:
-                r_dead = s_dead = now // r_length * r_length - 1
-            if not searched:
-                r_live, s_live = _first_after(times.r_ts, r_dead), _first_after(times.s_ts, s_dead)
-                searched = True
-            while r_live < r_rows and times.r_ts[r_live] <= r_dead:
-                r_live += 1
-            while s_live < s_rows and times.s_ts[s_live] <= s_dead:
-                s_live += 1
-        if is_r:
-            key, low, high = keys.r_keys[at_r], keys.r_lows[at_r], keys.r_highs[at_r]
-            empty = low > high
-            high = U32(min(U64(high) + U64(keys.reach), U64(0xFFFFFFFF)))
-            spans = at_s - s_live if at_r >= times.r_carried else 0
-            out[ROW, arrival] = U32(at_r + 1)
-            out[FIRST, arrival] = U32(U64(s_live + 1) + of_both)
-            out[EXPIRED, arrival] = U32(r_live + 1)
-            own, other = U64(0), of_s
-            at_r += 1
-        else:
-            key, low, high = keys.s_keys[at_s], keys.s_lows[at_s], keys.s_highs[at_s]
-            empty = low > high
-            spans = at_r - r_live if at_s >= times.s_carried else 0
-            out[ROW, arrival] = U32(U64(at_s + 1) + of_both)
-            out[FIRST, arrival] = U32(r_live + 1)
-            out[EXPIRED, arrival] = U32(U64(s_live + 1) + of_both)
-            own, other = of_s, U64(0)
-            at_s += 1
-        if empty:
-            out[SPAN, arrival], out[OWN, arrival] = U32(0), NOWHERE
-            out[LOW_BLOCK, arrival], out[HIGH_BLOCK, arrival] = U32(1), U32(0)
-        else:
-            out[SPAN, arrival] = U32(max(spans, 0))
-            out[OWN, arrival] = U32(block_of(tables, cuts, own, key))
-            lowest = U32(block_of(tables, cuts, other, low))
-            highest = lowest
-            if high != low:
-                highest = U32(block_of(tables, cuts, other, high))
-            out[LOW_BLOCK, arrival], out[HIGH_BLOCK, arrival] = lowest, highest
-        out[LOW, arrival], out[WIDTH, arrival] = low, high - low
+    of_r = r_rows_among(times, begin[0], begin[1], first)
+    at_r, at_s = U64(begin[0] + of_r), U64(begin[1] + first - of_r)
+    r_map, s_map = map_of(cuts, U64(0)), map_of(cuts, U64(CUT_WORDS))
+    r_live, s_live = -1, -1
+    for arrival in range(U64(first), U64(end)):
+        is_r = is_next_r(times, at_r, at_s)
+        r_live, s_live = live_from(times, is_r, at_r, at_s, r_live, s_live)
+        plan_one(times, keys, tables, r_map, s_map, is_r, at_r, at_s, r_live, s_live, out, arrival)
+        at_r += U64(is_r)
+        at_s += U64(not is_r)

@@ -1,79 +1,102 @@
 """Several threads on one batch: each owns ranges of blocks, and restores a part of the order.
 
-A batch is one kernel call of each thread, in steps with barriers between them:
+A batch is cut into parts that fit a cache. All threads do the parts in one kernel call, in steps
+with barriers between them:
 
-1. each thread plans a part of the arrivals;
-2. the first cuts the blocks of both indexes into a range for each thread, equal by a sample of the
-   batch's work;
-3. each joins, in arrival order, what falls into its ranges, and counts the matches of each arrival;
-4. each sums the counts of its part of the arrivals;
-5. each writes the matches of its part of the arrivals, from all threads, to where the sums say.
+1. each thread plans its share of the part's arrivals into a list for each owner of their blocks;
+2. each joins, in arrival order, what was listed for it, and counts the matches of each arrival;
+3. each sums the counts of its share of the arrivals;
+4. each writes the matches of its share of the arrivals, from all threads, to where the sums say.
 
-Where no order was asked for, each writes its pairs into its own share of the output in step 3, and
-that is the last one.
+Where no order was asked for, step 2 is the last one, and one barrier a part is enough: there are
+two sets of lists in turn, so that a thread goes on to the next part's at once.
+
+A thread keeps its number, and ranges are cut by the same rule for each batch
+(:mod:`~streamjoin.engines.kernels.flat.ranges`): so the cache lines of its blocks stay with its
+processor. Only entries of lists move from one to another.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from streamjoin.engines.kernels.atomics import fetch_add, give_way, load_acquire, pause
+from streamjoin.engines.kernels.atomics import (
+    fetch_add,
+    give_way,
+    load_acquire,
+    pause,
+    store_release,
+)
 from streamjoin.engines.kernels.flat.blocks import LANES, fill, move
-from streamjoin.engines.kernels.flat.cuts import BASE, BLOCKS, CUT_WORDS, Words
+from streamjoin.engines.kernels.flat.cuts import Words
 from streamjoin.engines.kernels.flat.joining import (
-    CANDIDATES,
     DONE,
-    NO_ROOM,
-    START,
+    ENTRY,
+    PLANNER,
     STATE_WORDS,
     WRITTEN,
     Flat,
     Terms,
-    ask,
-    check,
-    insert,
-    look_up,
+    join_planned,
     sort,
 )
-from streamjoin.engines.kernels.flat.plans import (
-    EXPIRED,
-    HIGH_BLOCK,
-    LOW_BLOCK,
-    OWN,
-    ROW,
-    SPAN,
-    Keys,
-    Times,
-    plan,
-)
+from streamjoin.engines.kernels.flat.plans import Keys, Times, is_next_r, r_rows_among
+from streamjoin.engines.kernels.flat.ranges import LINE_WORDS, Owned, plan_for_owners
 from streamjoin.engines.kernels.jit import fused, uncounted
-from streamjoin.engines.kernels.prefetch import AHEAD
 
 Codes = NDArray[np.uint32]
+Int64s = NDArray[np.int64]
+
 U32, U64 = np.uint32, np.uint64
 
 SPINS = 256
 """Pauses at a barrier before another thread may run."""
 
-LISTED = 1 << 14
-"""Arrivals of which a thread lists its own at once."""
+ARRIVED, FAILED, FULL_AT, OUT_AT = (LINE_WORDS * line for line in range(4))
+"""Words of the barriers: threads that have arrived, at all barriers together; whether one has
+failed and does not arrive; the part in which a thread had no room, plus one; where the output
+ends."""
 
-SAMPLED = 2048
-"""Maximum arrivals whose blocks are sampled to cut ranges of equal work."""
+BARRIERS = 4 * LINE_WORDS
+NEVER = np.uint64(0xFFFFFFFFFFFFFFFF)
 
-BINS = 256
-FAILED = 15
-BARRIER_WORDS = 8
-BARRIERS = 16 * BARRIER_WORDS
+
+class Share(NamedTuple):
+    """Work space of the threads.
+
+    Attributes
+    ----------
+    lists : tuple of two ndarrays of uint32, shape (threads * threads * room, PLAN_WORDS)
+        What is planned of a part, by planner and owner.
+    listed : ndarray of uint64
+        Entries of the lists, by set, planner and owner, each in a cache line.
+    owned : Owned
+        The threads' ranges of blocks.
+    barriers : ndarray of uint64, shape (BARRIERS,)
+    states : ndarray of uint64, shape (threads * STATE_WORDS,)
+        Where each resumes.
+    counts : ndarray of uint32, shape (threads, arrivals of a part)
+    sums, cursors : ndarray of uint64, shape (threads, threads) or wider
+    """
+
+    lists: tuple[Codes, Codes]
+    listed: Words
+    owned: Owned
+    barriers: Words
+    states: Words
+    counts: Codes
+    sums: Words
+    cursors: Words
 
 
 @fused
-def _wait(barriers: Words, number: int, threads: int) -> bool:
+def _wait(barriers: Words, passed: int, threads: int) -> bool:
     """Wait until all threads are here; return False if one has failed and does not arrive."""
-    at = U64(number * BARRIER_WORDS)
-    fetch_add(barriers, at, U64(1))
+    fetch_add(barriers, U64(ARRIVED), U64(1))
     spins = 0
-    while load_acquire(barriers, at) < U64(threads):
-        if load_acquire(barriers, U64(FAILED * BARRIER_WORDS)):
+    while load_acquire(barriers, U64(ARRIVED)) < U64(threads * (passed + 1)):
+        if load_acquire(barriers, U64(FAILED)):
             return False
         spins += 1
         if spins % SPINS:
@@ -84,149 +107,54 @@ def _wait(barriers: Words, number: int, threads: int) -> bool:
 
 
 @fused
-def _own_blocks(
-    flat: Flat, planned: Codes, arrivals: int, side: np.uint64, bins: Words, owners: Codes
-) -> None:
-    """Cut the blocks of an index into ranges of equal work."""
-    threads = U64(owners.shape[1]) - U64(1)
-    cut = side * U64(CUT_WORDS)
-    base, blocks = flat.cuts[cut + U64(BASE)], flat.cuts[cut + U64(BLOCKS)]
-    for each in range(U64(BINS)):
-        bins[each] = U64(0)
-    step = U64(max(1, arrivals // SAMPLED))
-    total = U64(0)
-    for arrival in range(U64(0), U64(arrivals), step):
-        own, low = U64(planned[U64(OWN), arrival]), U64(planned[U64(LOW_BLOCK), arrival])
-        if own - base < blocks:
-            bins[(own - base) * U64(BINS) // blocks] += U64(1)
-            total += U64(1)
-        if low - base < blocks and planned[U64(SPAN), arrival] != U32(0):
-            bins[(low - base) * U64(BINS) // blocks] += U64(1)
-            total += U64(1)
-    owners[side, 0] = U32(base)
-    below, owner = U64(0), U64(1)
-    for each in range(U64(BINS)):
-        below += bins[each]
-        while owner < threads and below * threads >= total * owner:
-            owners[side, owner] = U32(base + ((each + U64(1)) * blocks) // U64(BINS))
-            owner += U64(1)
-    while owner < threads:
-        owners[side, owner] = U32(base + blocks)
-        owner += U64(1)
-    owners[side, threads] = U32(base + blocks)
-
-
-@fused
-def _list(
-    planned: Codes,
-    first: np.uint64,
-    end: np.uint64,
-    owners: Codes,
-    thread: np.uint64,
-    counts: Codes,
-    items: Codes,
-) -> np.uint64:
-    """List the arrivals that look up (bit 0) or are inserted (bit 1) in a thread's blocks."""
-    listed, listing = U64(0), thread * U64(LISTED)
-    r_low, r_high = owners[U64(0), thread], owners[U64(0), thread + U64(1)]
-    s_low, s_high = owners[U64(1), thread], owners[U64(1), thread + U64(1)]
-    for arrival in range(first, end):
-        counts[thread, arrival] = U32(0)
-        own = planned[U64(OWN), arrival]
-        low, high = planned[U64(LOW_BLOCK), arrival], planned[U64(HIGH_BLOCK), arrival]
-        inserts = ((own >= r_low) & (own < r_high)) | ((own >= s_low) & (own < s_high))
-        near = ((low < r_high) & (high >= r_low)) | ((low < s_high) & (high >= s_low))
-        looks = near & (low <= high) & (planned[U64(SPAN), arrival] != U32(0))
-        items[listing + listed] = U32(arrival << U64(2)) | U32(U64(inserts) << U64(1) | U64(looks))
-        listed += U64(inserts | looks)
-    return listed
-
-
-@fused
 def _join_own(
     flat: Flat,
     keys: tuple[Codes, Codes],
     terms: Terms,
     checked: bool,
     ordered: bool,
-    planned: Codes,
-    arrivals: int,
-    owners: Codes,
+    share: Share,
+    lists: Codes,
+    counting: np.uint64,
     thread: np.uint64,
-    states: Words,
-    counts: Codes,
-    items: Codes,
+    used: int,
     matches: Codes,
-) -> None:
-    """Join what falls into a thread's blocks until all is done or its share is full.
-
-    In an order, ``matches`` receives the rows met, and ``counts`` how many. Else its first half
-    receives rows of R and its second half those of S.
-    """
-    r_rows, count = U64(len(keys[0])), U64(arrivals)
-    state, listing = thread * U64(STATE_WORDS), thread * U64(LISTED)
-    room = U64(0) if ordered else U64(len(matches)) >> U64(1)
-    share = (U64(len(matches)) - room) // U64(owners.shape[1] - 1)
-    base_at, stop_at = thread * share + states[state + U64(START)], thread * share + share
-    written = base_at + states[state + U64(WRITTEN)]
-    arrival = states[state + U64(DONE)]
-    full = False
-    while arrival < count and not full:
-        end = min(arrival + U64(LISTED), count)
-        listed = _list(planned, arrival, end, owners, thread, counts, items)
-        for each in range(listed):
-            ahead = each + U64(AHEAD)
-            if ahead < listed:
-                ask(flat.slots, planned, U64(items[listing + ahead] >> U32(2)))
-            item = items[listing + each]
-            at = U64(item >> U32(2))
-            row = planned[U64(ROW), at]
-            of_s = U64(row) > r_rows
-            if item & U32(1):
-                side = U64(0) if of_s else U64(1)
-                low = max(planned[U64(LOW_BLOCK), at], owners[side, thread])
-                high = min(planned[U64(HIGH_BLOCK), at], owners[side, thread + U64(1)] - U32(1))
-                base = U32(1) if of_s else U32(r_rows + U64(1))
-                own_room, other_room = (room, U64(0)) if of_s else (U64(0), room)
-                start = other_room + written
-                stop = look_up(
-                    flat.slots, U64(low), U64(high), planned, at, base, matches, start,
-                    other_room + stop_at, states, state,
-                )  # fmt: skip
-                if stop == NO_ROOM:
-                    end, full = at, True
-                    break
-                states[state + U64(CANDIDATES)] += stop - start
-                if checked:
-                    stop = check(terms, planned, at, matches, start, stop)
-                found = stop - start
-                if ordered:
-                    counts[thread, at] = U32(found)
-                else:
-                    named = row - (U32(r_rows + U64(1)) if of_s else U32(1))
-                    own = own_room + written
-                    fill(matches, own, named)  # a look-up left room for it
-                    for each_pair in range(own + U64(LANES), own + found):
-                        matches[each_pair] = named
-                written += found
-            live = planned[U64(EXPIRED), at]
-            if item & U32(2) and live <= row:
-                number = U64(row) - U64(1) - (r_rows if of_s else U64(0))
-                key = keys[1][number] if of_s else keys[0][number]
-                cut = U64(CUT_WORDS) if of_s else U64(0)
-                insert(flat, cut, U64(planned[U64(OWN), at]), key, row, live)
-        arrival = end
-    states[state + U64(WRITTEN)] = written - base_at
-    states[state + U64(DONE)] = arrival
+) -> bool:
+    """Join what is listed for a thread; return whether all is done, else its share is full."""
+    states, state, threads = share.states, thread * U64(STATE_WORDS), U64(share.sums.shape[0])
+    room, list_room = (
+        U64(len(matches)) // (U64(2) * threads),
+        U64(len(lists)) // (threads * threads),
+    )
+    base, written = thread * U64(2) * room, U64(used) + states[state + U64(WRITTEN)]
+    planner, entry = states[state + U64(PLANNER)], states[state + U64(ENTRY)]
+    is_done = True
+    while planner < threads:
+        of_list = planner * threads + thread
+        first = of_list * list_room
+        end = first + share.listed[counting + of_list * U64(LINE_WORDS)]
+        at, written = join_planned(
+            flat, keys, terms, checked, False, lists, first + entry, end, ordered, share.counts,
+            thread, states, state, matches, base, written, room,
+        )  # fmt: skip
+        if at < end:
+            entry = at - first
+            is_done = False
+            break
+        planner += U64(1)
+        entry = U64(0)
+    states[state + U64(PLANNER)], states[state + U64(ENTRY)] = planner, entry
+    states[state + U64(WRITTEN)] = written - U64(used)
+    return is_done
 
 
 @fused
 def _restore(
     thread: np.uint64,
     part: tuple[int, int],
-    r_rows: np.uint64,
+    times: Times,
+    begin: tuple[int, int],
     inner: bool,
-    planned: Codes,
     counts: Codes,
     sums: Words,
     matches: Codes,
@@ -236,7 +164,7 @@ def _restore(
 ) -> None:
     """Write the matches of a part of the arrivals in their order."""
     threads, room = U64(sums.shape[0]), U64(len(out)) >> U64(1)
-    share = U64(len(matches)) // threads
+    share = U64(len(matches)) // (U64(2) * threads)
     at, end = U64(first), U64(0)
     for other in range(threads):
         cursors[thread, other] = U64(0)
@@ -245,17 +173,20 @@ def _restore(
         at += cursors[thread, other]
         end += sums[thread, other]
     end += at
+    of_r = r_rows_among(times, begin[0], begin[1], part[0])
+    at_r, at_s = U64(begin[0] + of_r), U64(begin[1] + part[0] - of_r)
     for arrival in range(U64(part[0]), U64(part[1])):
-        row = planned[U64(ROW), arrival]
-        of_s = U64(row) > r_rows
-        own_room, other_room = (room, U64(0)) if of_s else (U64(0), room)
-        named = U32(U64(row) - U64(1) - (r_rows if of_s else U64(0)))
+        is_r = is_next_r(times, at_r, at_s)
+        named = U32(at_r if is_r else at_s)
+        own_room, other_room = (U64(0), room) if is_r else (room, U64(0))
+        at_r += U64(is_r)
+        at_s += U64(not is_r)
         start = at
         for other in range(threads):
             count = U64(counts[other, arrival])
             if count == U64(0):
                 continue
-            source = other * share + cursors[thread, other]
+            source = (U64(2) * other + U64(is_r)) * share + cursors[thread, other]
             cursors[thread, other] += count
             for done in range(U64(0), count, U64(LANES)):
                 if at + done + U64(LANES) <= end:  # what is too much is overwritten later
@@ -283,81 +214,99 @@ def join_shared(
     inner: bool,
     begin: tuple[int, int],
     arrivals: int,
-    planned: Codes,
-    barriers: Words,
-    bins: Words,
-    owners: Codes,
-    states: Words,
-    counts: Codes,
-    sums: Words,
-    cursors: Words,
-    items: Codes,
+    first_part: int,
+    resumed: bool,
+    share: Share,
     matches: Codes,
+    used: Int64s,
     out: Codes,
     first: int,
-    resumed: bool,
 ) -> None:
-    """Do one thread's share of a batch.
+    """Do one thread's share of a batch, part by part.
+
+    Each thread's ``DONE`` counts the parts that it has joined. It returns when all are done, a
+    thread has no room for its matches (``FULL_AT``), or the output has none for a part's.
 
     Parameters
     ----------
     thread : int
         Number of the thread.
-    times, keys, flat, terms, checked, inner, begin, arrivals, planned
+    times, keys, flat, terms, checked, inner, begin
         As for :func:`~.plans.plan` and :func:`~.joining.join_alone`.
     ordered : bool
         Whether pairs are written in the order of arrival; else each thread's are, for themselves.
-    barriers : ndarray of uint64, shape (BARRIERS,)
-        Zero before. Word ``FAILED * BARRIER_WORDS`` ends all threads if one does not arrive.
-    bins : ndarray of uint64, shape (BINS,)
-    owners : ndarray of uint32, shape (2, threads + 1)
-        Work space: the blocks of R's and S's index at which each thread's range begins.
-    states : ndarray of uint64, shape (threads * STATE_WORDS,)
-        Where each resumes. If one had no room, no pair is written to ``out``.
-    counts : ndarray of uint32, shape (threads, arrivals)
-    sums, cursors : ndarray of uint64, shape (threads, threads) or wider
-        Work space.
-    items : ndarray of uint32, shape (threads * LISTED,)
-        Work space.
+    arrivals : int
+        Arrivals of the batch; parts have as many as ``share.counts`` has room for.
+    first_part : int
+        The first part to do.
+    resumed : bool
+        Whether that is planned, and joined by the threads whose ``DONE`` counts it.
+    share : Share
     matches : ndarray of uint32
-        Receives the rows of each thread's matches, in equal shares; without an order the pairs,
-        of R in the first half, from the ``START`` of each thread's share on.
+        Receives pairs, in equal shares for each thread: rows of R, then as many of S.
+    used : ndarray of int64, shape (threads,)
+        Pairs that each thread's share holds already; 0 if ordered.
     out : ndarray of uint32, shape (2 * room,)
-        Receives rows of R, and ``room`` words later those of S.
+        Receives pairs in order: rows of R, and ``room`` words later those of S.
     first : int
         First word to write to.
-    resumed : bool
-        Whether the plan is there already.
     """
-    threads = sums.shape[0]
-    own = U64(thread)
-    part = (arrivals * thread // threads, arrivals * (thread + 1) // threads)
-    if not resumed:
-        plan(times, keys, flat.tables, flat.cuts, begin, part[0], part[1], planned)
-        if not _wait(barriers, 0, threads):
-            return
-        if thread == 0:
-            _own_blocks(flat, planned, arrivals, U64(0), bins, owners)
-            _own_blocks(flat, planned, arrivals, U64(1), bins, owners)
-    if not _wait(barriers, 1, threads):
-        return
-    _join_own(
-        flat, (keys.r_keys, keys.s_keys), terms, checked, ordered, planned, arrivals, owners, own,
-        states, counts, items, matches,
-    )  # fmt: skip
-    if not ordered:
-        return
-    if not _wait(barriers, 2, threads):
-        return
-    for each in range(threads):
-        if states[U64(each * STATE_WORDS + DONE)] < U64(arrivals):
-            return
-    for each in range(threads):
-        total = U64(0)
-        for arrival in range(U64(part[0]), U64(part[1])):
-            total += U64(counts[each, arrival])
-        sums[thread, each] = total
-    if not _wait(barriers, 3, threads):
-        return
-    r_rows = U64(len(keys.r_keys))
-    _restore(own, part, r_rows, inner, planned, counts, sums, matches, cursors, out, first)
+    threads, own, room = share.sums.shape[0], U64(thread), share.counts.shape[1]
+    state, parts, passed = U64(thread * STATE_WORDS), (arrivals + room - 1) // room, 0
+    for number in range(first_part, parts):
+        odd = U64(number % 2)
+        lists = share.lists[1] if odd else share.lists[0]
+        counting = odd * U64(threads * threads * LINE_WORDS)
+        count = min(room, arrivals - number * room)
+        part = (count * thread // threads, count * (thread + 1) // threads)
+        of_r = r_rows_among(times, begin[0], begin[1], number * room)
+        part_begin = (begin[0] + of_r, begin[1] + number * room - of_r)
+        if not (resumed and number == first_part):
+            plan_for_owners(
+                times, keys, flat, part_begin, part[0], part[1], share.owned, own,
+                U64(len(lists)) // U64(threads * threads), share.listed, counting, lists,
+            )  # fmt: skip
+            if not _wait(share.barriers, passed, threads):
+                return
+            passed += 1
+        if load_acquire(share.barriers, U64(FULL_AT)) <= U64(number):
+            return  # another thread's next write there is of a later part
+        if share.states[state + U64(DONE)] == U64(number):
+            at = share.states[state + U64(PLANNER)] + share.states[state + U64(ENTRY)]
+            if ordered and at == U64(0):
+                for each in range(U64(count)):
+                    share.counts[own, each] = U32(0)
+            if _join_own(
+                flat, (keys.r_keys, keys.s_keys), terms, checked, ordered, share, lists, counting,
+                own, used[own], matches,
+            ):  # fmt: skip
+                share.states[state + U64(DONE)] = U64(number + 1)
+                share.states[state + U64(PLANNER)] = U64(0)
+            else:
+                store_release(share.barriers, U64(FULL_AT), U64(number + 1))
+        if ordered:
+            if not _wait(share.barriers, passed, threads):
+                return
+            passed += 1
+            if load_acquire(share.barriers, U64(FULL_AT)) != NEVER:
+                return
+            for each in range(threads):
+                total = U64(0)
+                for arrival in range(U64(part[0]), U64(part[1])):
+                    total += U64(share.counts[each, arrival])
+                share.sums[thread, each] = total
+            if not _wait(share.barriers, passed, threads):
+                return
+            passed += 1
+            _restore(
+                own, part, times, part_begin, inner, share.counts, share.sums, matches,
+                share.cursors, out, first,
+            )  # fmt: skip
+            for each in range(threads):
+                for other in range(threads):
+                    first += np.int64(share.sums[each, other])
+            share.states[state + U64(WRITTEN)] = U64(0)
+            if thread == 0:
+                share.barriers[U64(OUT_AT)] = U64(first)
+            if 2 * ((len(out) >> 1) - first) < len(matches):
+                return

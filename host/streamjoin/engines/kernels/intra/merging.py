@@ -350,9 +350,3 @@ def merge_join_across(
             at_s += U64(1)
     state[0], state[1], state[2] = at_r, last_s, -1
     return int(filled)
-
-
-@kernel
-def sort_scalar(tuples: Tuples) -> None:
-    """Sort without vector instructions, for comparison with NumPy's sort, which uses them."""
-    tuples.sort()

@@ -28,7 +28,7 @@ from streamjoin.engines.encode import prepare_keys
 from streamjoin.engines.job import Job
 from streamjoin.engines.session import Session
 from streamjoin.engines.sliding.flat.columns import FlatColumns
-from streamjoin.engines.sliding.flat.index import FlatIndex
+from streamjoin.engines.sliding.flat.index import SHARED_BATCHES, FlatIndex
 from streamjoin.engines.sliding.flat.live import FlatSession
 from streamjoin.metrics import Meter
 from streamjoin_common.language.windows import AllWindow, CountWindow, TimeWindow, TumblingWindow
@@ -140,7 +140,11 @@ class FlatJoin(Engine):
         with Crew(job.threads) as crew:
             with meter.phase("partition"):
                 index = index_of(job, crew, min_shared)
-            for r_rows, s_rows in batches(job, meter, int(job.knobs["batch"])):
-                index.join(r_rows, s_rows, meter, crew)
+            batch = int(job.knobs["batch"]) * (SHARED_BATCHES if job.threads > 1 else 1)
+            for r_rows, s_rows in batches(job, meter, batch):
+                if job.threads > 1:
+                    index.join_shared(r_rows, s_rows, meter, crew)
+                else:
+                    index.join(r_rows, s_rows, meter)
                 meter.holds(max(0, index.bytes - held))
                 held = max(held, index.bytes)

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streamjoin.engines.codes import Codes
 from streamjoin.engines.crew import Crew
 from streamjoin.engines.sliding.flat.columns import Coded
-from streamjoin.engines.sliding.flat.team import Output, Team
+from streamjoin.engines.sliding.flat.team import PART, Output, Team
+from streamjoin.memory import aligned_words
 
 if TYPE_CHECKING:
     from streamjoin.engines.kernels.flat.plans import Times
@@ -21,6 +21,9 @@ FILLED = 7
 
 OUTPUT_PAIRS = 1 << 20
 """Pairs of an output buffer, which is handed over as it is filled."""
+
+SHARED_PAIRS = 1 << 22
+"""Pairs of an output buffer of all threads together: one of them that has no room stops all."""
 
 MIN_ROOM = 1 << 12
 """Minimum pairs for which an output buffer is used on."""
@@ -40,19 +43,11 @@ PATIENCE = 0.25
 SCANNED = 2
 """Blocks that an arrival may scan, besides one for every two candidates, before a map is poor."""
 
-STAGGER = 80
-"""Spare words between the rows of a plan, so that they do not share sets of the caches."""
+SHARED_BATCHES = 8
+"""Maximum batches that threads share as one: they meet the interpreter once for all."""
 
 JUDGED = 1 << 9
 """Minimum arrivals by which a map is judged."""
-
-ALIGNED_WORDS = 32
-
-
-def _aligned(words: int) -> Codes:
-    """Return zeros that begin at an even cache line."""
-    zeros = np.zeros(words + ALIGNED_WORDS, dtype=np.uint32)
-    return zeros[(-zeros.ctypes.data // 4) % ALIGNED_WORDS :][:words]
 
 
 class FlatIndex:
@@ -98,13 +93,14 @@ class FlatIndex:
         # After a cut, chains hold a block for every 15 live entries at most; then one is taken for
         # each insertion at most, and a batch begins only if there are enough.
         self._spare = [2 * tuples // blocks.ENTRIES + 64 for tuples in live]
-        rooms = [h + s + self._batch + 1 for h, s in zip(self._homes, self._spare, strict=True)]
+        ahead = self._batch * (SHARED_BATCHES if threads > 1 else 1)
+        rooms = [h + s + ahead + 1 for h, s in zip(self._homes, self._spare, strict=True)]
         self._bases = [0, rooms[0]]
         self._cuts = np.zeros(2 * cuts.CUT_WORDS, dtype=np.uint64)
         tables = np.zeros(2 * cuts.TABLE_WORDS, dtype=np.uint64)
-        self.flat = joining.Flat(_aligned(sum(rooms) * blocks.BLOCK), tables, self._cuts)
-        self._plan = np.empty((plans.PLAN_ROWS, self._batch + STAGGER), dtype=np.uint32)
-        self._states = np.zeros((threads, joining.STATE_WORDS), dtype=np.uint64)
+        self.flat = joining.Flat(aligned_words(sum(rooms) * blocks.BLOCK), tables, self._cuts)
+        self._plan = np.empty((self._batch, plans.PLAN_WORDS), dtype=np.uint32)
+        self._states = np.zeros((1, joining.STATE_WORDS), dtype=np.uint64)
         self._out = np.empty(0, dtype=np.uint32)
         self._used = 0
         self._rows = (len(times.r_ts), len(times.s_ts))
@@ -118,6 +114,7 @@ class FlatIndex:
         self._judged = min(JUDGED, batch)
         self._threads, self._min_shared = threads, min_shared
         self._team: Team | None = None
+        self._together = 1
         self.recuts = 0
 
     def forget(self, first_live: list[int]) -> None:
@@ -144,7 +141,7 @@ class FlatIndex:
         if len(self._out) > 2 * OUTPUT_PAIRS:
             self._out = np.empty(0, dtype=np.uint32)
         if self._team is not None:
-            self._team.shares.begin()
+            self._team.begin_output()
 
     @property
     def bytes(self) -> int:
@@ -159,19 +156,36 @@ class FlatIndex:
 
         return int(self._cuts[side * CUT_WORDS + word])
 
-    def join(self, r_rows: slice, s_rows: slice, meter: Output, crew: Crew | None) -> None:
-        """Join a batch of arrivals and emit its pairs."""
+    def join(self, r_rows: slice, s_rows: slice, meter: Output) -> None:
+        """Join a batch of arrivals on one thread and emit its pairs."""
         with meter.phase("build_or_sort"):
             for side, rows in enumerate((r_rows, s_rows)):
                 self._cut_if_due(side, rows)
         arrivals = r_rows.stop - r_rows.start + s_rows.stop - s_rows.start
         begin = (r_rows.start, s_rows.start)
         self._states[:] = 0
-        if self._threads > 1 and arrivals >= self._min_shared:
-            self._join_shared(begin, arrivals, meter, crew)
-        else:
-            self._join_alone(begin, arrivals, meter)
-        self._note(arrivals)
+        self._join_alone(begin, arrivals, meter)
+        self._note(arrivals - 1, self._states, arrivals)
+
+    def join_shared(self, r_rows: slice, s_rows: slice, meter: Output, crew: Crew) -> None:
+        """Join arrivals with several threads, in larger batches while the maps stay good."""
+        from streamjoin.engines.kernels.flat import plans
+
+        r_at, s_at = r_rows.start, s_rows.start
+        while (left := r_rows.stop - r_at + s_rows.stop - s_at) > 0:
+            arrivals, recuts = min(left, self._together * self._batch), self.recuts
+            of_r = plans.r_rows_among(self._times, r_at, s_at, arrivals)
+            r_batch, s_batch = slice(r_at, r_at + of_r), slice(s_at, s_at + arrivals - of_r)
+            r_at, s_at = r_batch.stop, s_batch.stop
+            if arrivals < self._min_shared:
+                self.join(r_batch, s_batch, meter)
+                continue
+            with meter.phase("build_or_sort"):
+                for side, rows in enumerate((r_batch, s_batch)):
+                    self._cut_if_due(side, rows)
+            self._join_batch(r_batch, s_batch, meter, crew)
+            good = self.recuts == recuts and not self._poor
+            self._together = min(SHARED_BATCHES, 2 * self._together) if good else 1
 
     def join_few(self, r_rows: tuple[int, int], s_rows: tuple[int, int], meter: Output) -> None:
         """Join a batch of arrivals, rows ``(first, end)``, by one kernel call where it can be."""
@@ -191,7 +205,7 @@ class FlatIndex:
         pairs, done, r_live, s_live, scanned, candidates, *free = self._notes.tolist()
         if done < arrivals:
             self._resume(self._handed_over(pairs, 0, arrivals, meter), arrivals, meter)
-            self._note(arrivals)
+            self._note(arrivals - 1, self._states, arrivals)
             self._settled = False
             return
         self._emit(pairs, meter)
@@ -253,44 +267,41 @@ class FlatIndex:
             s_first = room + first
             meter.emit(self._out[first : first + pairs], self._out[s_first : s_first + pairs])
 
-    def _join_shared(
-        self, begin: tuple[int, int], arrivals: int, meter: Output, crew: Crew | None
-    ) -> None:
-        from streamjoin.engines.kernels.flat import joining
+    def _join_batch(self, r_rows: slice, s_rows: slice, meter: Output, crew: Crew) -> None:
+        from streamjoin.engines.kernels.flat import plans
 
-        assert crew is not None
-        self._team = self._team or Team(self._threads, self._batch)
-        team, states, columns = self._team, self._states, self._columns
-        share, room, resumed = OUTPUT_PAIRS // self._threads, MIN_ROOM, False
-        while True:
+        team = self._team = self._team or Team(self._threads)
+        columns, begin, ends = (
+            self._columns,
+            (r_rows.start, s_rows.start),
+            (r_rows.stop, s_rows.stop),
+        )
+        arrivals = sum(ends) - sum(begin)
+        given = (
+            self._times, columns.keys, self.flat, columns.terms, columns.checked, self._ordered,
+            self._inner, begin, arrivals,
+        )  # fmt: skip
+        team.begin(self.flat, columns.keys, ((begin[0], ends[0]), (begin[1], ends[1])))
+        share, room = SHARED_PAIRS // self._threads, MIN_ROOM
+        parts = -(-arrivals // PART)
+        while team.is_full or team.parts_done < parts:
             if self._ordered:
-                self._make_room(len(team.matches))
-                matches = team.matches
-            else:
-                states[:, joining.WRITTEN] = 0
-                states[:, joining.START] = team.shares.make_room(room, share)
-                matches = team.shares.out
-            settings = (
-                self._times, columns.keys, self.flat, columns.terms, columns.checked,
-                self._ordered, self._inner, begin, arrivals, self._plan, team.barriers, team.bins,
-                team.owners, states.reshape(-1), team.counts, team.sums, team.cursors, team.items,
-                matches, self._out, self._used, resumed,
-            )  # fmt: skip
-            team.join(settings, meter, crew)
-            done = bool((states[:, joining.DONE] == arrivals).all())
-            if not self._ordered:
-                written = states[:, joining.WRITTEN].astype(np.int64)
-                if not done and not written[states[:, joining.DONE] < arrivals].all():
-                    room = share = 2 * share  # a single arrival may have more matches
-                for rows in team.shares.filled(written):
-                    meter.emit(*rows)
-            if done:
-                break
-            if self._ordered:
-                team.grow(states[:, joining.WRITTEN])
-            resumed = True
-        if self._ordered:
-            self._emit(int(states[:, joining.WRITTEN].sum()), meter)
+                self._make_room(len(team.matches) // 2)
+                end = team.join(given, (self._out, self._used), meter, crew)
+                self._emit(end - self._used, meter)
+                if team.is_full:
+                    team.grow()
+                continue
+            team.make_room(min(room, share), share)
+            team.join(given, (self._out, 0), meter, crew)
+            if team.is_stuck:
+                room = share = 2 * share  # a single arrival may have more matches
+            for rows in team.filled():
+                meter.emit(*rows)
+        of_r = plans.r_rows_among(self._times, *begin, arrivals - 1)
+        last = begin[0] + of_r, begin[1] + arrivals - 1 - of_r
+        plans.plan(self._times, columns.keys, self.flat.tables, self._cuts, last, 0, 1, self._plan)
+        self._note(0, team.states, arrivals)
 
     def _cut_if_due(self, side: int, rows: slice) -> None:
         """Cut a map for the first time, or again if it serves badly or chains have no blocks."""
@@ -358,19 +369,18 @@ class FlatIndex:
         self._crowd[side] = 0 if self._columns.hashed else self._fullest(side, rows)
         self.recuts += 1
 
-    def _note(self, arrivals: int) -> None:
-        """Note what is live after a batch, and whether look-ups scan more than they need."""
+    def _note(self, last: int, states: Any, arrivals: int) -> None:
+        """Note what is live after the ``last`` one planned, and if look-ups scan too much."""
         from streamjoin.engines.kernels.flat import joining, plans
 
         r_rows = self._rows[0]
         row, first, live = (
-            int(self._plan[word, arrivals - 1]) - 1
-            for word in (plans.ROW, plans.FIRST, plans.EXPIRED)
+            int(self._plan[last, word]) - 1 for word in (plans.ROW, plans.FIRST, plans.EXPIRED)
         )
         of_s = row >= r_rows
         self.first_live = [first, live - r_rows] if of_s else [live, first - r_rows]
         self._seen += arrivals
-        for state in self._states:
+        for state in states:
             self._scanned += int(state[joining.SCANNED])
             self._candidates += int(state[joining.CANDIDATES])
         if self._seen >= self._judged:

@@ -173,8 +173,8 @@ class FlatSession(Session):
         index.begin_output()
         if self._threads > 1 and sum(arriving) >= self._min_shared:
             with Crew(self._threads) as crew:
-                for rows in self._batches(begin, ends):
-                    index.join(*rows, pairs, crew)
+                r_rows, s_rows = slice(begin[0], ends[0]), slice(begin[1], ends[1])
+                index.join_shared(r_rows, s_rows, pairs, crew)
         elif sum(arriving) <= self._batch:
             index.join_few((begin[0], ends[0]), (begin[1], ends[1]), pairs)
         else:
