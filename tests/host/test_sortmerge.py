@@ -200,9 +200,9 @@ def test_vectors_merge_two_runs_as_comparisons_do(left_count: int, right_count: 
         if name == "few values":
             return np.sort(rng.integers(0, 3, count).astype(np.uint64))
         if name == "ends":
-            return np.sort(rng.choice(ends, count))
+            return np.sort(ends[rng.integers(0, len(ends), count)])
         if name == "one below the other":
-            return np.arange(count, dtype=np.uint64) + ends[2 * of_left]
+            return np.asarray(np.arange(count, dtype=np.uint64) + ends[2 * of_left])
         return clustered(rng, count, of_left)
 
     for name in ("spread", "few values", "ends", "one below the other", "stretches"):

@@ -52,10 +52,10 @@ def make_guide(splitters: Codes, lowest: np.uint32, shift: np.uint32, guide: Int
 @inlined
 def _range_of(
     key: np.uint32, splitters: Codes, lowest: np.uint32, shift: np.uint32, guide: Int64s
-) -> int:
-    at: int = guide[U64((key - lowest) >> shift)]
-    while at < len(splitters) and splitters[at] <= key:
-        at += 1
+) -> np.uint64:
+    at = U64(guide[U64((key - lowest) >> shift)])
+    while at < U64(len(splitters)) and splitters[at] <= key:
+        at += U64(1)
     return at
 
 
