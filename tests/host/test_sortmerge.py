@@ -180,3 +180,36 @@ def test_every_sort_gives_the_oracles_result(
     r, s = ({"k": rng.integers(-(2**31), 2**31, 900) // 2**23} for _ in "rs")
     result = sj.join(r, s, on="k", engine=name, threads=2, knobs={"sort": sort}, check=True)
     assert len(result)
+
+
+def clustered(rng: np.random.Generator, count: int, of_left: bool) -> np.ndarray:
+    """Values in stretches that only one of two runs has."""
+    stretches = 2 * rng.integers(0, 6, count).astype(np.uint64) + np.uint64(of_left)
+    return np.sort(stretches * np.uint64(1000) + rng.integers(0, 1000, count).astype(np.uint64))
+
+
+@pytest.mark.parametrize("right_count", [0, 1, 7, 8, 9, 16, 31, 200, 3001])
+@pytest.mark.parametrize("left_count", [0, 1, 8, 15, 33, 1000, 4096])
+def test_vectors_merge_two_runs_as_comparisons_do(left_count: int, right_count: int) -> None:
+    rng = np.random.default_rng(left_count * 10_000 + right_count)
+    ends = np.array([0, 1, 2**63, 2**64 - 1], dtype=np.uint64)
+
+    def of_kind(name: str, count: int, of_left: bool) -> np.ndarray:
+        if name == "spread":
+            return np.sort(rng.integers(0, 2**64, count, dtype=np.uint64))
+        if name == "few values":
+            return np.sort(rng.integers(0, 3, count).astype(np.uint64))
+        if name == "ends":
+            return np.sort(ends[rng.integers(0, len(ends), count)])
+        if name == "one below the other":
+            return np.asarray(np.arange(count, dtype=np.uint64) + ends[2 * of_left])
+        return clustered(rng, count, of_left)
+
+    for name in ("spread", "few values", "ends", "one below the other", "stretches"):
+        left, right = of_kind(name, left_count, True), of_kind(name, right_count, False)
+        runs = np.concatenate([left, right])
+        out = np.full(len(runs) + 5, 7, dtype=np.uint64)
+        merging.merge_pair(runs, 0, left_count, left_count, len(runs), out, 2)
+        assert (out[2:-3] == np.sort(runs)).all(), name
+        assert out[:2].tolist() == [7, 7], name
+        assert out[-3:].tolist() == [7, 7, 7], name

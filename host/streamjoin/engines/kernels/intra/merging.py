@@ -7,6 +7,16 @@ key, then row.
 import numpy as np
 from numpy.typing import NDArray
 
+from streamjoin.engines.kernels.intra.bitonic import (
+    INDEX,
+    LANES,
+    LEFT,
+    LEFT_END,
+    RIGHT,
+    RIGHT_END,
+    STATE_WORDS,
+    merge_vectors,
+)
 from streamjoin.engines.kernels.jit import inlined, kernel
 
 Codes = NDArray[np.uint32]
@@ -42,10 +52,10 @@ def make_guide(splitters: Codes, lowest: np.uint32, shift: np.uint32, guide: Int
 @inlined
 def _range_of(
     key: np.uint32, splitters: Codes, lowest: np.uint32, shift: np.uint32, guide: Int64s
-) -> int:
-    at: int = guide[U64((key - lowest) >> shift)]
-    while at < len(splitters) and splitters[at] <= key:
-        at += 1
+) -> np.uint64:
+    at = U64(guide[U64((key - lowest) >> shift)])
+    while at < U64(len(splitters)) and splitters[at] <= key:
+        at += U64(1)
     return at
 
 
@@ -107,6 +117,27 @@ def _merge_rest(
 
 
 @kernel
+def _merge_kept(runs: Tuples, states: Int64s, kept: Tuples, number: int, out: Tuples) -> None:
+    """Merge what is kept of a merge by vectors with what is left of its two runs."""
+    state, held = number * STATE_WORDS, U64(number * LANES)
+    left, left_end = U64(states[state + LEFT]), U64(states[state + LEFT_END])
+    right, right_end = U64(states[state + RIGHT]), U64(states[state + RIGHT_END])
+    index, last = U64(states[state + INDEX]), held + U64(LANES)
+    while held < last:
+        lowest, from_left, from_right = kept[held], False, False
+        if left < left_end and runs[left] < lowest:
+            lowest, from_left = runs[left], True
+        if right < right_end and runs[right] < lowest:
+            lowest, from_left, from_right = runs[right], False, True
+        out[index] = lowest
+        index += U64(1)
+        left += U64(from_left)
+        right += U64(from_right)
+        held += U64(not (from_left or from_right))
+    _merge_rest(runs, left, left_end, right, right_end, out, index)
+
+
+@kernel
 def merge_pair(
     runs: Tuples, first: int, first_end: int, second: int, second_end: int, out: Tuples, at: int
 ) -> None:
@@ -128,6 +159,21 @@ def merge_pair(
     left_2, right_2, index_2 = U64(first + low), U64(second + half - low), U64(at + half)
     left_end, right_end = left_2, right_2
     last_left, last_right = U64(first_end), U64(second_end)
+    shortest = min(low, half - low, lefts - low, rights - (half - low))
+    if shortest >= LANES:
+        states, kept = (
+            np.empty(2 * STATE_WORDS, dtype=np.int64),
+            np.empty(2 * LANES, dtype=np.uint64),
+        )
+        states[LEFT], states[LEFT_END], states[RIGHT] = left, left_end, right
+        states[RIGHT_END], states[INDEX] = right_end, index
+        states[STATE_WORDS + LEFT], states[STATE_WORDS + LEFT_END] = left_2, last_left
+        states[STATE_WORDS + RIGHT], states[STATE_WORDS + RIGHT_END] = right_2, last_right
+        states[STATE_WORDS + INDEX] = index_2
+        merge_vectors(runs, out, states, kept)
+        _merge_kept(runs, states, kept, 0, out)
+        _merge_kept(runs, states, kept, 1, out)
+        return
     while left < left_end and right < right_end and left_2 < last_left and right_2 < last_right:
         a, b, c, d = runs[left], runs[right], runs[left_2], runs[right_2]
         take, take_2 = a <= b, c <= d
