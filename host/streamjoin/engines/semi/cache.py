@@ -49,7 +49,7 @@ MIN_NODE_PAGES = 4
 MIN_NODE_SHARE = 1 / 16
 """Minimum share of the arena's pages that the cache leaves to H_S."""
 
-MAX_GAPS = 1 / 8
+MAX_GAPS = 1 / 16
 """Maximum share of the cache's records that are gaps; beyond it they are closed."""
 
 CHANCE_TUPLES = 2

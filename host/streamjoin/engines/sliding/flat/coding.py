@@ -80,7 +80,7 @@ class Coding:
             self._top, self._shift, *codes,
         )  # fmt: skip
         self._lowest, self._highest = min(self._lowest, lowest), max(self._highest, highest)
-        return lowest <= highest and (lowest < self._base or highest > self._top)
+        return bool(lowest <= highest and (lowest < self._base or highest > self._top))
 
     def recut(self) -> None:
         """Choose codes for all words since the last time, with as much room on both sides."""
