@@ -149,8 +149,7 @@ MUTATIONS = {
             "likely = term",
             "a candidate that one term of a predicate refuses is a match",
         ),
-        "host/test_live_terms.py::"
-        "test_a_candidate_must_satisfy_every_term_whichever_is_indexed[a]",
+        "host/test_live_terms.py::test_a_candidate_must_satisfy_every_term_whichever_is_indexed[a]",
         "assert",
     ),
     "filter-loses-keys": Mutation(

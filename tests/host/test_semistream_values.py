@@ -74,6 +74,7 @@ def test_rows_that_change_in_number_or_order_leave_the_cache(rows: int) -> None:
         hand.push(key, 30)
         hand.turn()
     hand.cycle(key)  # to its end, so that a whole cycle begins
+    assert hand.join.cache is not None
     broken, (moved_from, moved_to) = hand.join.cache.broken, (0, 1)
     hand.store.keys[moved_from], hand.store.keys[moved_to] = 3, key
     later = hand.feed.so_far
