@@ -97,13 +97,60 @@ MUTATIONS = {
     ),
     "cached-value-may-lack-rows": Mutation(
         Fault(
-            "streamjoin.engines.kernels.semi.migration",
+            "streamjoin.engines.kernels.semi.values",
             "whole[value] = seen == many and",
             "whole[value] = seen <= many and",
             "a join value stays in the cache when R loses a row of it",
         ),
-        "host/test_semistream_cache.py::test_a_row_that_has_left_is_not_met_by_what_comes_cycles_later",
+        "host/test_semistream_cache.py::test_a_row_that_has_left_is_not_met_by_what_comes_cycles_later"
+        "[3-False]",
         "AssertionError",
+    ),
+    "cached-value-is-known-by-a-part-of-its-hash": Mutation(
+        Fault(
+            "streamjoin.engines.kernels.semi.steps",
+            "mixed & LOW and (entry & REST) == rest:\n                break\n"
+            "            slot += U64(1)\n"
+            "        entry = directory[slot]\n        older",
+            "mixed & LOW:\n                break\n            slot += U64(1)\n"
+            "        entry = directory[slot]\n        older",
+            "a stream tuple is joined with the rows of a key whose hash differs in two bits",
+        ),
+        "host/test_semistream_values.py::"
+        "test_keys_whose_hashes_differ_in_a_few_bits_are_told_apart[True-4294967296]",
+        "AssertionError",
+    ),
+    "chain-takes-any-row": Mutation(
+        Fault(
+            "streamjoin.engines.kernels.semi.values",
+            "expected = U64(values[extra, HASH]) == row",
+            "expected = True",
+            "row numbers in a chain are not compared with the rows that are read",
+        ),
+        "host/test_semistream_values.py::"
+        "test_rows_that_change_in_number_or_order_leave_the_cache[3]",
+        "AssertionError",
+    ),
+    "one-row-value-takes-any-row": Mutation(
+        Fault(
+            "streamjoin.engines.kernels.semi.values",
+            "elif form == ONE and U64(values[value, NUMBER]) == row:",
+            "elif form == ONE:",
+            "the row number of a value is not compared with the row that is read",
+        ),
+        "host/test_semistream_values.py::"
+        "test_rows_that_change_in_number_or_order_leave_the_cache[1]",
+        "AssertionError",
+    ),
+    "live-check-believes-one-term": Mutation(
+        Fault(
+            "streamjoin.engines.kernels.flat.joining",
+            "hit, likely = False, term",
+            "likely = term",
+            "a candidate that one term of a predicate refuses is a match",
+        ),
+        "host/test_live_terms.py::test_a_candidate_must_satisfy_every_term_whichever_is_indexed[a]",
+        "assert",
     ),
     "filter-loses-keys": Mutation(
         Fault(

@@ -21,20 +21,21 @@ Words = NDArray[np.uint64]
 
 
 class ListStore(Store):
-    """Keys in memory; every row's payload is its number and a version."""
+    """Keys in memory; every row's payload is its number and a version, or nothing."""
 
     kind = "list"
 
-    def __init__(self, keys: list[int]) -> None:
+    def __init__(self, keys: list[int], narrow: bool = False) -> None:
+        self.narrow = narrow
         self.keys = np.array(keys, dtype=np.uint64)
         self.versions = np.zeros(len(keys), dtype=np.uint64)
         self.before_read: Callable[[int], None] = lambda first: None
         self.opened = 0
-        super().__init__(Path("list"), Projection("key", ("row", "version")))
+        super().__init__(Path("list"), Projection("key", () if narrow else ("row", "version")))
 
     def _open(self) -> None:
         self.opened += 1
-        self.dtype = packed([("row", "uint64"), ("version", "uint64")])
+        self.dtype = packed([] if self.narrow else [("row", "uint64"), ("version", "uint64")])
 
     @property
     def positions(self) -> int:
@@ -43,6 +44,8 @@ class ListStore(Store):
     def read(self, first: int, end: int) -> Partition:
         self.before_read(first)
         rows = np.arange(first, end, dtype=np.uint64)
+        if self.narrow:
+            return Partition(self.keys[first:end].copy(), rows, np.zeros(0, np.uint64), 0, 0)
         payload = np.stack([rows, self.versions[first:end]], axis=1).reshape(-1)
         return Partition(self.keys[first:end].copy(), rows, payload, 0, 2)
 
@@ -88,10 +91,14 @@ class ByHand:
         How.
     max_tuples : int
         Stream tuples at most.
+    narrow : bool
+        Whether of R's rows only their numbers are kept.
     """
 
-    def __init__(self, r_keys: list[int], chosen: Settings, max_tuples: int) -> None:
-        self.store = ListStore(r_keys)
+    def __init__(
+        self, r_keys: list[int], chosen: Settings, max_tuples: int, narrow: bool = False
+    ) -> None:
+        self.store = ListStore(r_keys, narrow)
         self.feed = PushFeed([0] * max_tuples, arrived=0, live=True)
         self.pairs, meter = Pairs(), Meter()
         meter.start()
@@ -134,22 +141,73 @@ class ByHand:
     def state(self, key: int) -> int:
         """State of a join value; FREE where it has none of its own."""
         tables = self.join.tables
-        states = tables.states[tables.value_keys == key]
-        states = states[states != kernels.FREE]
-        return int(states[0]) if len(states) else kernels.FREE
+        return next(
+            (int(tables.states[value]) for value, found in keys_of(tables).items() if found == key),
+            int(kernels.FREE),
+        )
+
+
+MULTIPLIERS = (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9)
+ALL = (1 << 64) - 1
+
+
+def key_of(mixed: int) -> int:
+    """The key of which this is the hash: the hash's steps backwards."""
+    last = mixed * pow(MULTIPLIERS[1], -1, 1 << 64) & ALL
+    last ^= last >> 29 ^ last >> 58
+    first = last * pow(MULTIPLIERS[0], -1, 1 << 64) & ALL
+    return first ^ first >> 32
+
+
+def mixed_of(key: int) -> int:
+    """The hash of a key."""
+    first = (key ^ key >> 32) * MULTIPLIERS[0] & ALL
+    return (first ^ first >> 29) * MULTIPLIERS[1] & ALL
+
+
+def keys_of(tables: Tables) -> dict[int, int]:
+    """Join value of every value that the directory leads to."""
+    keys: dict[int, int] = {}
+    _, arena, directory = tables.shared[:3]
+    for entry in directory[directory != kernels.EMPTY].tolist():
+        if entry & int(kernels.SPECIAL):
+            value = entry & int(kernels.VALUE_MASK)
+            upper = (entry >> 32 & (1 << 30) - 1) << 34 | (entry >> 30 & 3) << 32
+            keys[value] = key_of(upper | int(tables.values[value, kernels.HASH]))
+        else:
+            key, _, count = arena[entry & int(kernels.LOW) :][:3].tolist()
+            if count >> int(kernels.VALUE_SHIFT):
+                keys[(count >> int(kernels.VALUE_SHIFT)) - 1] = key
+    return keys
+
+
+def extras_of(tables: Tables, value: int) -> list[int]:
+    """Extra values of a value, from the first to the last."""
+    if tables.statuses[value] & int(kernels.FORM_MASK) != int(kernels.CHAIN):
+        return []
+    chain = [int(tables.values[value, kernels.NUMBER])]
+    while not tables.statuses[chain[-1]] & int(kernels.LAST_EXTRA):
+        chain.append(int(tables.values[chain[-1], kernels.NUMBER]))
+    return chain
 
 
 def cached_records(tables: Tables) -> list[list[int]]:
     """Records of all values in the cache: row number and payload words."""
-    joined_here = kernels.STATE_MASK | kernels.BROKEN
-    chosen = np.flatnonzero((tables.values[:, kernels.STATUS] & joined_here) == kernels.CACHED)
+    joined_here = int(kernels.STATE_MASK | kernels.BROKEN)
+    chosen = np.flatnonzero((tables.statuses & joined_here) == int(kernels.CACHED))
     return [record for value in chosen.tolist() for record in records_of(tables, value)]
 
 
 def records_of(tables: Tables, value: int) -> list[list[int]]:
-    """Records of a value in the cache: row number and payload words."""
+    """Rows of a value in the cache: row number and payload words."""
     numbers, arena, record_pages = tables.numbers, tables.shared.arena, tables.shared.record_pages
     number, words = int(tables.values[value, kernels.NUMBER]), int(numbers[kernels.RECORD_WORDS])
+    if tables.statuses[value] & int(kernels.FORM_MASK) != int(kernels.RECORDS):
+        extras = extras_of(tables, value)
+        rows = [int(tables.values[extra, kernels.HASH]) for extra in extras]
+        return [
+            [row] for row in (*rows, int(tables.values[(extras or [value])[-1], kernels.NUMBER]))
+        ]
     records: list[list[int]] = []
     while True:
         page = int(record_pages[number // tables.page_records])

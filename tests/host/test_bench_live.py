@@ -17,12 +17,16 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(live.CASES, tuples, live.Calls(24, 24))
 
 
+@pytest.mark.parametrize("asked", ["", "two-bands", "all"])
 def test_every_size_of_call_has_a_rate_and_latencies_and_checked_pairs(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], asked: str
 ) -> None:
-    assert main(["bench", "live", "--out", str(tmp_path)]) == 0
+    command = ["bench", "live", "--out", str(tmp_path)]
+    assert main([*command, *(["--predicates", asked] if asked else [])]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in lines[2:5]] == ["1", "100", "10,000"]
+    names = list(live.PREDICATES) if asked == "all" else [asked or "int64"]
+    rows = [tuple(line.split()[:2]) for line in lines if line.split(" ")[0] in live.PREDICATES]
+    assert rows == [(name, each) for name in names for each in ("1", "100", "10,000")]
     for case in json.loads((tmp_path / "live.json").read_text(encoding="utf-8"))["cases"]:
         assert case["pairs"] > 0
         assert case["calls"] == 24
@@ -34,6 +38,15 @@ def test_every_size_of_call_has_a_rate_and_latencies_and_checked_pairs(
 def test_pairs_that_differ_from_the_other_engines_are_no_record(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(live, "_whole", lambda _keys, _tuples: (1, "0"))
-    with pytest.raises(MismatchError, match=r"^live, 100 tuples a call: pairs and digest \(.*\)"):
+    monkeypatch.setattr(live, "_whole", lambda *_: (1, "0"))
+    with pytest.raises(
+        MismatchError, match=r"^live, int64, 100 tuples a call: pairs and digest \(.*\)"
+    ):
         live.measure(100, "quick", 1, 1)
+
+
+def test_a_predicate_that_is_not_there_is_refused_with_those_that_are(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["bench", "live", "--predicates", "int64,int65"]) == 2
+    assert "no predicate 'int65': choose all, or of int64, uint64," in capsys.readouterr().err

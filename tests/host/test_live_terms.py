@@ -176,6 +176,30 @@ def test_bounds_of_floating_point_bands_are_those_that_are_rounded_once(
         assert 100 < sum(r_row == s_row for r_row, s_row in found) < 400
 
 
+@pytest.mark.parametrize("wide", ["a", "b", "c"])
+def test_a_candidate_must_satisfy_every_term_whichever_is_indexed(wide: str) -> None:
+    """Of three terms the index is by the two bands' narrower one; any of them may refuse."""
+    rng, width = np.random.default_rng(31), {"a": 300, "b": 20, "c": 3}
+    del width[wide]
+    r, s = ({name: rng.integers(0, 1000, 600) for name in "abc"} for _ in range(2))
+    kinds = {wide: rng.integers(0, 3, (2, 600))}
+    r[wide], s[wide] = kinds[wide]
+    bands = [f"{name}={name}:{each}:{each}" for name, each in width.items()]
+    asked: dict[str, Any] = {"on": wide, "band": bands}
+    times = {"ts": np.arange(600)}
+    right = sj.join(r | times, s | times, **asked, window="count:400", engine="oracle")
+    assert len(right) > 0
+    found = []
+    with sj.StreamJoiner(**asked, window="count:400") as joiner:
+        for at in range(0, 600, 50):
+            for push, columns in ((joiner.push_r, r), (joiner.push_s, s)):
+                push({name: each[at : at + 50] for name, each in (columns | times).items()})
+            found += [pair for each in joiner.results() for pair in rows_of(each)]
+        joiner.end()
+        found += [pair for each in joiner.results() for pair in rows_of(each)]
+    assert sorted(found) == sorted(rows_of(right))
+
+
 @pytest.mark.parametrize(("values", "hashed"), [(2, False), (5000, True)])
 def test_the_index_is_by_the_term_that_the_fewest_pairs_satisfy(values: int, hashed: bool) -> None:
     rng, rows = np.random.default_rng(6), 6000

@@ -1,11 +1,12 @@
 """Live joins: tuples pushed in pieces of a few sizes, the results taken after each push.
 
-Two streams of uniform 64-bit keys, one pair a tuple, join over count windows that were filled
+Two streams of uniform values, about one pair a tuple, join over count windows that were filled
 before. Every push together with taking its results is one call, timed by the CPU time of its thread
 and by the wall clock. The digest of all pairs is held against another engine's join of the whole.
 """
 
 import time
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +18,7 @@ from streamjoin.live.joiner import StreamJoiner
 
 SEED = 1
 WINDOW_TUPLES = 1 << 16
-ENGINE, JUDGE = "auto", "ibwj-pim"
+ENGINE = "auto"
 WARM_CALLS = 20
 """Calls that are not counted, after the windows are full."""
 
@@ -33,6 +34,77 @@ CASES = {1: Calls(10_000, 100_000), 100: Calls(5_000, 20_000), 10_000: Calls(200
 """Calls that are timed, by the tuples of each."""
 
 
+Columns = dict[str, NDArray[Any]]
+
+
+class Predicate(NamedTuple):
+    """A predicate, and columns for which a tuple has about one match.
+
+    Attributes
+    ----------
+    columns : callable
+        Makes the columns of R and of S from a generator, a number of rows, and the window.
+    judge : str
+        The engine that joins the whole for comparison.
+    on, band
+        As of :class:`~streamjoin.StreamJoiner`.
+    """
+
+    columns: Callable[[np.random.Generator, int, int], tuple[Columns, Columns]]
+    judge: str
+    on: str | None = None
+    band: str | list[str] | None = None
+
+
+def _integers(rng: np.random.Generator, rows: int, window: int) -> tuple[Columns, Columns]:
+    r, s = rng.integers(0, window, (2, rows))
+    return {"k": r}, {"k": s}
+
+
+def _mixed_signs(rng: np.random.Generator, rows: int, window: int) -> tuple[Columns, Columns]:
+    r, s = rng.integers(0, window, (2, rows))
+    return {"k": r}, {"k": s.astype(np.uint64)}
+
+
+def _sparse(rng: np.random.Generator, rows: int, window: int) -> tuple[Columns, Columns]:
+    r, s = rng.integers(0, 65 * window, (2, rows))
+    return {"x": r}, {"x": s}
+
+
+def _reals(rng: np.random.Generator, rows: int, window: int) -> tuple[Columns, Columns]:
+    r, s = rng.random((2, rows)) * window
+    return {"x": r}, {"x": s}
+
+
+def _kinds_and_reals(rng: np.random.Generator, rows: int, window: int) -> tuple[Columns, Columns]:
+    kinds, reals = rng.integers(0, 64, (2, rows)), rng.random((2, rows)) * (window / 64)
+    return {"k": kinds[0], "x": reals[0]}, {"k": kinds[1], "x": reals[1]}
+
+
+def _two_bands(rng: np.random.Generator, rows: int, window: int) -> tuple[Columns, Columns]:
+    whole, reals = rng.integers(0, 32 * window, (2, rows)), rng.random((2, rows))
+    return {"x": whole[0], "y": reals[0]}, {"x": whole[1], "y": reals[1]}
+
+
+def _strings(rng: np.random.Generator, rows: int, window: int) -> tuple[Columns, Columns]:
+    names = np.array([f"name {number}" for number in range(window)], dtype=object)
+    r, s = rng.integers(0, window, (2, rows))
+    return {"k": names[r]}, {"k": names[s]}
+
+
+PREDICATES = {
+    "int64": Predicate(_integers, "ibwj-pim", on="k"),
+    "uint64": Predicate(_mixed_signs, "ibwj-pim", on="k"),
+    "int64-band": Predicate(_sparse, "ibwj-pim", band="x=x:32:32"),
+    "float64-band": Predicate(_reals, "kang", band="x=x:0.5:0.5"),
+    "equality-band": Predicate(_kinds_and_reals, "kang", on="k", band="x=x:0.5:0.5"),
+    "two-bands": Predicate(_two_bands, "kang", band=["x=x:2048:2048", "y=y:0.004:0.004"]),
+    "strings": Predicate(_strings, "ibwj-pim", on="k"),
+}
+"""Predicates by name: equality of int64, of int64 and uint64, bands, an equality of 64 values and a
+band, a band of int64 and one of float64, equality of strings."""
+
+
 class Timed(NamedTuple):
     """Nanoseconds of each call."""
 
@@ -40,36 +112,41 @@ class Timed(NamedTuple):
     wall_ns: NDArray[np.int64]
 
 
-def measure(tuples: int, size: str, rounds: int, threads: int) -> dict[str, Any]:
+def measure(
+    tuples: int, size: str, rounds: int, threads: int, predicate: str = "int64"
+) -> dict[str, Any]:
     """Time one case.
 
     Returns
     -------
     dict
-        ``tuples`` of a call, ``calls``, ``pairs``, ``digest``, and medians over the rounds:
-        ``tuples_per_s`` by CPU time, and microseconds of a call, ``cpu_us`` and ``wall_us``, each
-        with ``p50``, ``p99``, ``p99.9`` and ``max``.
+        ``predicate``, its name, ``tuples`` of a call, ``calls``, ``pairs``, ``digest``, and medians
+        over the rounds: ``tuples_per_s`` by CPU time, and microseconds of a call, ``cpu_us`` and
+        ``wall_us``, each with ``p50``, ``p99``, ``p99.9`` and ``max``.
 
     Raises
     ------
     MismatchError
         If the pairs are not those of the other engine.
     """
+    asked = PREDICATES[predicate]
     calls = getattr(CASES[tuples], size)
     pieces = (calls + WARM_CALLS) // 2
     rows, rng = WINDOW_TUPLES + pieces * tuples, np.random.default_rng(SEED)
-    keys = rng.integers(0, WINDOW_TUPLES, (2, rows))
-    right = _whole(keys, tuples)
+    columns = asked.columns(rng, rows, WINDOW_TUPLES)
+    right = _whole(asked, columns, rows, tuples)
     timed = []
     for _ in range(rounds):
-        times, found = _pushed(keys, tuples, threads)
+        times, found = _pushed(asked, columns, rows, tuples, threads)
         if found != right:
             raise MismatchError(
-                f"live, {tuples} tuples a call: pairs and digest {found} differ from {right}"
+                f"live, {predicate}, {tuples} tuples a call: pairs and digest {found} differ from "
+                f"{right}"
             )
         timed.append(times)
     per_s = [tuples * len(each.cpu_ns) / (each.cpu_ns.sum() / 1e9) for each in timed]
     return {
+        "predicate": predicate,
         "tuples": tuples,
         "calls": len(timed[0].cpu_ns),
         "pairs": right[0],
@@ -88,28 +165,38 @@ def _percentiles(rounds: list[NDArray[np.int64]]) -> dict[str, float]:
     }
 
 
-def _whole(keys: NDArray[np.int64], tuples: int) -> tuple[int, str]:
+def _whole(
+    asked: Predicate, columns: tuple[Columns, Columns], rows: int, tuples: int
+) -> tuple[int, str]:
     """Join all at once; the arrival times are the numbers of the pushes."""
-    piece = 1 + (np.arange(keys.shape[1]) - WINDOW_TUPLES) // tuples
+    piece = 1 + (np.arange(rows) - WINDOW_TUPLES) // tuples
     piece[:WINDOW_TUPLES] = 0
-    r, s = {"k": keys[0], "ts": 2 * piece}, {"k": keys[1], "ts": 2 * piece + 1}
-    result = join(r, s, on="k", window=f"count:{WINDOW_TUPLES}", engine=JUDGE)
+    r, s = {**columns[0], "ts": 2 * piece}, {**columns[1], "ts": 2 * piece + 1}
+    window = f"count:{WINDOW_TUPLES}"
+    result = join(r, s, on=asked.on, band=asked.band, window=window, engine=asked.judge)
     return len(result), str(result.metrics["digest"])
 
 
-def _pushed(keys: NDArray[np.int64], tuples: int, threads: int) -> tuple[Timed, tuple[int, str]]:
+def _part(columns: Columns, first: int, end: int) -> Columns:
+    return {name: column[first:end] for name, column in columns.items()}
+
+
+def _pushed(
+    asked: Predicate, columns: tuple[Columns, Columns], rows: int, tuples: int, threads: int
+) -> tuple[Timed, tuple[int, str]]:
     cpu_ns, wall_ns = [], []
+    window = f"count:{WINDOW_TUPLES}"
     with StreamJoiner(
-        on="k", window=f"count:{WINDOW_TUPLES}", engine=ENGINE, threads=threads
+        on=asked.on, band=asked.band, window=window, engine=ENGINE, threads=threads
     ) as joiner:
         pushes = (joiner.push_r, joiner.push_s)
-        for push, column in zip(pushes, keys, strict=True):
-            push({"k": column[:WINDOW_TUPLES]})
+        for push, of_side in zip(pushes, columns, strict=True):
+            push(_part(of_side, 0, WINDOW_TUPLES))
         for _ in joiner.results():
             pass
-        for at in range(WINDOW_TUPLES, keys.shape[1], tuples):
-            for push, column in zip(pushes, keys, strict=True):
-                data = {"k": column[at : at + tuples]}
+        for at in range(WINDOW_TUPLES, rows, tuples):
+            for push, of_side in zip(pushes, columns, strict=True):
+                data = _part(of_side, at, at + tuples)
                 began, began_cpu = time.perf_counter_ns(), time.thread_time_ns()
                 push(data)
                 for _ in joiner.results():

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from streamjoin.bench import experiments, points, runner
+from streamjoin.bench.live import PREDICATES
 from streamjoin.cli import figures
 from streamjoin.cli.benchmarks import calls, cpu_fpga, live, regress
 from streamjoin.cli.benchmarks.kept import alone, says_how_to_go_on
@@ -39,7 +40,7 @@ examples:
   streamjoin bench list
   streamjoin bench iawj-micro --size quick
   streamjoin bench calls --size full
-  streamjoin bench live
+  streamjoin bench live --predicates all
   streamjoin bench cpu-fpga
   streamjoin bench all --size quick
   streamjoin bench all --size quick --record benchmarks/results
@@ -95,6 +96,13 @@ class BenchVerb:
             type=int,
             help="default: all processors; calls and live: 1, and CPU time is shown; cpu-fpga: 1",
         )
+        predicates = parser.add_argument(
+            "--predicates",
+            default="int64",
+            metavar="A,B,...",
+            help=f"live: what to join by, all or of {', '.join(PREDICATES)}; default %(default)s",
+        )
+        complete(predicates, lambda _: ["all", *PREDICATES])
         parser.add_argument(
             "--out",
             type=Path,

@@ -94,7 +94,9 @@ class Form:
             if ts[0] < -MAX_US or ts[-1] > MAX_US:
                 return None
         for name in self.real:
-            if np.isnan(copies[name]).any():
+            values = copies[name]
+            # A NaN differs from itself; one value is compared without an array.
+            if values[0] != values[0] if rows == 1 else np.isnan(values).any():
                 return None
         columns = {name: copies[name] for name in self.joined}
         return Batch(columns, ts, rows, None, Rows(copies, rows))

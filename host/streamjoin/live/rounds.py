@@ -193,9 +193,12 @@ class Rounds:
         agreed = self._types()
         wanted = targets(*agreed, self._asked.predicate, ("r", "s"))
         r_words, s_words = (
-            # Integers that are compared with decimals are scaled first.
-            all(of_side[name].kind in "iu" and to[name].kind in "iu" for name in of_names)
-            for of_side, to, of_names in zip(agreed, wanted, names, strict=True)
+            all(
+                _is_word(of_side[name], to[name], in_equality=name in of_equal) for name in of_names
+            )
+            for of_side, to, of_names, of_equal in zip(
+                agreed, wanted, names, equal_columns(self._asked.predicate), strict=True
+            )
         )
         self._words = (r_words, s_words)
         r_state = r_state._replace(
@@ -374,6 +377,16 @@ class Rounds:
             max_pairs=asked.max_pairs,
             how=asked.how,
         )
+
+
+def _is_word(dtype: "np.dtype[Any]", to: "np.dtype[Any]", *, in_equality: bool) -> bool:
+    """Whether a session takes values of this type as they are pushed.
+
+    Integers that are compared with decimals are scaled first, and NaN in an equality is missing.
+    """
+    if dtype.kind == "f":
+        return to == dtype and not in_equality
+    return dtype.kind in "iu" and to.kind in "iu"
 
 
 def _first(held: Held | None, count: int) -> Held | None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from streamjoin import run as runs
-from streamjoin.bench.live import CASES, JUDGE, WINDOW_TUPLES, measure
+from streamjoin.bench.live import CASES, PREDICATES, WINDOW_TUPLES, measure
 from streamjoin.cli.terminal import (
     duration,
     print_json,
@@ -16,6 +16,7 @@ from streamjoin.cli.terminal import (
     say,
     si,
 )
+from streamjoin.errors import InputError
 from streamjoin_common.storage import write_text
 
 RECORDS = "live.json"
@@ -26,14 +27,22 @@ LATENCIES = ["p50", "p99", "p99.9", "max"]
 
 
 def run(args: argparse.Namespace) -> int:
-    """Measure every case and print the table."""
+    """Measure every case and print the table.
+
+    Raises
+    ------
+    InputError
+        If there is no such predicate.
+    """
+    predicates = _predicates(args.predicates)
     threads, rounds = args.threads or 1, ROUNDS[args.size]
     records = (args.out or Path("runs/bench") / f"live-{args.size}") / RECORDS
     results = []
     with progress("live joins") as on_progress:
-        for tuples in CASES:
-            results.append(measure(tuples, args.size, rounds, threads))
-            on_progress(len(results), len(CASES))
+        for predicate in predicates:
+            for tuples in CASES:
+                results.append(measure(tuples, args.size, rounds, threads, predicate))
+                on_progress(len(results), len(CASES) * len(predicates))
     settings = {"size": args.size, "threads": threads, "rounds": rounds}
     found = {**settings, "environment": runs.environment(), "cases": results}
     write_text(records, json.dumps(found, indent=2) + "\n", parents=True)
@@ -45,10 +54,19 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
+def _predicates(asked: str) -> list[str]:
+    names = list(PREDICATES) if asked == "all" else asked.split(",")
+    for name in names:
+        if name not in PREDICATES:
+            raise InputError(f"no predicate {name!r}: choose all, or of {', '.join(PREDICATES)}")
+    return names
+
+
 def _print(results: list[dict[str, Any]], rounds: int, threads: int) -> None:
-    headings = ["tuples a call", "tuples/s", *LATENCIES, "p99, wall clock"]
+    headings = ["predicate", "tuples a call", "tuples/s", *LATENCIES, "p99, wall clock"]
     rows = [
         [
+            result["predicate"],
             f"{result['tuples']:,}",
             si(result["tuples_per_s"]),
             *(duration(result["cpu_us"][name]) for name in LATENCIES),
@@ -56,9 +74,9 @@ def _print(results: list[dict[str, Any]], rounds: int, threads: int) -> None:
         ]
         for result in results
     ]
-    print_table(headings, rows, set(headings))
+    print_table(headings, rows, set(headings[1:]))
     print_paragraph(
-        "CPU time of a call's thread: a push, and taking the results. Inner join by one column, "
-        f"windows of {WINDOW_TUPLES:,} tuples, {threads} thread{'s' * (threads > 1)}, medians of "
-        f"{rounds} rounds. The pairs are those of {JUDGE}."
+        "CPU time of a call's thread: a push, and taking the results. Inner join, windows of "
+        f"{WINDOW_TUPLES:,} tuples, {threads} thread{'s' * (threads > 1)}, medians of {rounds} "
+        "rounds, about one pair a tuple. The pairs are those of another engine."
     )

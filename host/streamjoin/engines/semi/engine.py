@@ -214,7 +214,7 @@ class SemiStreamEngine(Engine):
 
     def _warm_up(self, job: Job, store: Store) -> None:
         """Compile the kernels, or load them from the cache, by calling each with nothing to do."""
-        from streamjoin.engines.kernels.semi import expiry, filters, migration, steps
+        from streamjoin.engines.kernels.semi import expiry, filters, migration, steps, values
         from streamjoin.engines.semi.tables import Tables
 
         tables = Tables(_stream_words(job), store.payload_words, 1 << 16, caching=True)
@@ -226,14 +226,15 @@ class SemiStreamEngine(Engine):
         expiry.expire(0, 0, tables.shared)
         if self.caching:
             none, count = room[:0].copy(), len(tables.values)
-            migration.nominate(0, tables.shared)
+            migration.nominate(0, 0, tables.shared)
             migration.demote(none, tables.shared)
             migration.compact(none, tables.shared)
             migration.reserve(none, none, none, 0, tables.shared)
             migration.waiting_nodes(tables.shared, np.zeros(count, dtype=np.uint32))
-            records, whole = np.zeros(count, dtype=np.uint32), np.zeros(count, dtype=np.bool_)
-            migration.survey(tables.shared, records, whole)
-            migration.begin_cycle(tables.shared)
+            rows, flags = np.zeros(count, dtype=np.uint32), np.zeros(count, dtype=np.bool_)
+            values.survey(tables.shared, rows, flags)
+            values.age(1, 0, tables.shared, flags)
+            values.begin_cycle(tables.shared)
             migration.spread(tables.shared)
             filters.bits_set(tables.shared.filter)
 
@@ -329,6 +330,6 @@ class Ssbj(SemiStreamEngine):
     knobs: ClassVar[tuple[Knob, ...]] = (
         *_KNOBS,
         Knob("switching_percent", 100, "Switching factor of the inequality, in percent.", 1, 10000),
-        Knob("eviction_cycles", 10, "Cycles between two evictions.", 1, 10000),
+        Knob("eviction_cycles", 4, "Cycles of which the uses of a value are averaged.", 1, 32),
         Knob("filter_bits", 4, "Bits a row of R of the filter over R's keys; 0: none.", 0, 64),
     )

@@ -66,8 +66,8 @@ class KeyFilter:
         """Tuples that have left at once."""
         return int(self._tables.numbers[REJECTED])
 
-    def new_cycle(self) -> None:
-        """Decide about the filter between two cycles."""
+    def new_cycle(self, chunks: int) -> None:
+        """Decide about the filter between two cycles, of so many chunks."""
         numbers = self._tables.numbers
         if not numbers[FILTER_WORDS]:
             return
@@ -77,7 +77,7 @@ class KeyFilter:
             self.used_cycles += 1
             self._trial += 1
             rejected, self._rejected_before = self.rejected - self._rejected_before, self.rejected
-            if not self._pays(rejected) and self._trial >= TRIAL_CYCLES:
+            if not self._pays(rejected, chunks) and self._trial >= TRIAL_CYCLES:
                 self._give_up()
                 return
             if whole and not numbers[ADDED]:
@@ -97,15 +97,17 @@ class KeyFilter:
         self._tables.numbers[REJECTS] = 0
         self._whole = False
 
-    def _pays(self, rejected: int) -> bool:
+    def _pays(self, rejected: int, chunks: int) -> bool:
         """Whether the tuples that leave in a cycle would take more bytes in H_S (theorem 2).
 
-        Where that many bytes are free, nothing else needs them.
+        Where that many bytes are free beside those of the next chunk, nothing else needs them.
         """
         tables = self._tables
         held = int(tables.numbers[FILTER_WORDS]) * WORD_BYTES
         spared = rejected * (tables.node_bytes + ENTRY_BYTES)
-        return tables.grows or spared + tables.free_pages * tables.page_bytes > held
+        free = tables.free_pages
+        idle = max(0, free - -(-(tables.node_pages + free) // (chunks + 1)))
+        return tables.grows or spared + idle * tables.page_bytes > held
 
     def _fill(self) -> float:
         words = self._tables.shared.filter

@@ -30,7 +30,7 @@ from streamjoin.engines.kernels.semi.layout import (
     REJECTED,
     WITHIN,
 )
-from streamjoin.engines.semi.cache import Cache
+from streamjoin.engines.semi.cache import NO_VALUES, Cache
 from streamjoin.engines.semi.cost import Loop
 from streamjoin.engines.semi.filter import KeyFilter, filter_words
 from streamjoin.engines.semi.layout import WORD_BYTES
@@ -154,8 +154,9 @@ class SemiStreamJoin:
         self.tally.cycles = self._cycle
         if self.cache is not None:
             with self._timed("migrate"):
-                self.cache.new_cycle(self._cycle)
-                self.filter.new_cycle()
+                self.tables.reclaim_pages()
+                self.filter.new_cycle(self.tally.partitions)
+                self.cache.new_cycle()
         numbers = self.tables.numbers
         records = float(self.cache.counts()["records"]) if self.cache is not None else 0.0
         point = [self._meter.now_us(), float(self._taken), float(numbers[FROM_CACHE]), records]
@@ -170,8 +171,8 @@ class SemiStreamJoin:
         while self._chunks and self._chunks[0][0] <= entered:
             _, upto = self._chunks.popleft()
         if upto is not None:
-            elapsed = self.cache.elapsed(self._cycle) if self.cache is not None else -1
-            expiry.expire(upto, elapsed, self.tables.shared)
+            start_uses = self.cache.start_uses if self.cache is not None else NO_VALUES
+            expiry.expire(upto, start_uses, self.tables.shared)
 
     def _quota(self, partitions: int) -> int:
         """Return the tuples that H_S may take now: the chunk's size."""

@@ -57,7 +57,7 @@ class Settings:
     switching_factor : float
         The inequality's hysteresis (sf).
     eviction_cycles : int
-        Cycles between evictions.
+        Cycles of which the uses of a cached value are averaged.
     deadline_s : float
         Maximum seconds for which the store may fail.
     shed_beyond : int
@@ -71,7 +71,7 @@ class Settings:
     partition_rows: int
     caching: bool
     switching_factor: float = 1.0
-    eviction_cycles: int = 10
+    eviction_cycles: int = 4
     deadline_s: float = 10.0
     shed_beyond: int = 0
     filter_rows: int = 0

@@ -14,6 +14,7 @@ from streamjoin.engines.kernels.semi.layout import (
     FREE_VALUES,
     KEPT_VALUES,
     MAX_ENTRIES,
+    MAX_INLINE,
     NEXT,
     NODE_HEADER,
     NODE_WORDS,
@@ -29,7 +30,8 @@ from streamjoin.engines.kernels.semi.layout import (
     RECORD_WORDS,
     SLOTS,
     STATE_MASK,
-    STATUS,
+    USE_SCALE,
+    USES,
     VALUE_BYTES,
     VALUE_COLUMNS,
     TableArrays,
@@ -48,9 +50,8 @@ FIRST_VALUES = 16
 FIRST_VALUES_SHARE = 1 / 256
 """Initial share of a budget for the table of values."""
 
-MAX_VALUES_SHARE = 1 / 8
-"""Maximum share of a budget for the table of values: a value saves twice its bytes, or it is
-evicted."""
+MAX_VALUES_SHARE = 1 / 2
+"""Maximum share of a budget for the table of values."""
 
 FIXED_BYTES = (semistream.OVERFLOW + 4 + NUMBERS) * WORD_BYTES + 3 * 4
 """Bytes of the directory, the numbers, the page lists and the filter that do not grow."""
@@ -118,14 +119,20 @@ class Tables:
         ):
             self.numbers[index] = number
         self.record_bytes, self.node_bytes = record_words * WORD_BYTES, node_words * WORD_BYTES
+        self.inline_rows = MAX_INLINE if record_words == 1 else 0
+        saved = self.node_bytes + int(ENTRY_BYTES)
+        self.numbers[USES] = self.node_bytes
+        for rows in range(1, MAX_INLINE + 1):
+            value_bytes = rows * VALUE_BYTES + int(ENTRY_BYTES)
+            self.numbers[USES + rows] = max(1, USE_SCALE * saved // value_bytes)
         self.page_records = 1 << log2
         self.record_pages_used = 0
         self.records = 0
         self.pages = 0
         self._arena = np.empty(0, dtype=np.uint64)
         self._lists = [np.empty(0, dtype=np.uint32) for _ in range(3)]
-        self._value_keys = np.zeros(0, dtype=np.uint64)
         self._values = np.zeros((0, VALUE_COLUMNS), dtype=np.uint32)
+        self._statuses = np.zeros(0, dtype=np.uint16)
         self._filter = np.zeros(0, dtype=np.uint64)
         self.resize_filter(filter_words)
         self._directory = np.empty(0, dtype=np.uint64)
@@ -142,8 +149,8 @@ class Tables:
             self.numbers,
             self._arena,
             self._directory,
-            self._value_keys,
             self._values,
+            self._statuses,
             queue,
             record_pages,
             free_pages,
@@ -156,14 +163,14 @@ class Tables:
         return self._values
 
     @property
-    def states(self) -> NDArray[np.uint32]:
-        """The values' states."""
-        return np.asarray(self._values[:, STATUS] & STATE_MASK)
+    def statuses(self) -> NDArray[np.uint16]:
+        """The values' statuses."""
+        return self._statuses
 
     @property
-    def value_keys(self) -> NDArray[np.uint64]:
-        """The values' join values."""
-        return self._value_keys
+    def states(self) -> NDArray[np.uint16]:
+        """The values' states."""
+        return np.asarray(self._statuses & np.uint16(STATE_MASK))
 
     @property
     def live(self) -> int:
@@ -193,7 +200,7 @@ class Tables:
     def components(self) -> dict[str, int]:
         """Return the bytes by component, and those of the arena that are free."""
         lists = sum(pages.nbytes for pages in self._lists)
-        values = self._value_keys.nbytes + self._values.nbytes
+        values = self._values.nbytes + self._statuses.nbytes
         return {
             "h_s": self.node_pages * self.page_bytes + self._directory.nbytes,
             "h_r": self.record_pages_used * self.page_bytes + values,
@@ -223,11 +230,8 @@ class Tables:
             self._add_values(count)
         elif self.pages == self._arena_pages:
             count = min(count, self._max_values - len(self._values))
-            # A page frees the directory entries of its nodes, which may be fewer than its values.
-            entries = self._spare_entries + self.record_pages_used * int(self.numbers[PAGE_NODES])
-            page_bytes = self.page_bytes + int(self.numbers[PAGE_NODES]) * ENTRY_BYTES
-            more_bytes = count * VALUE_BYTES + max(0, count - entries) * ENTRY_BYTES
-            wanted = max(-(-count * VALUE_BYTES // self.page_bytes), int(more_bytes / page_bytes))
+            more_bytes = count * VALUE_BYTES + self._lacking_entries(count) * ENTRY_BYTES
+            wanted = int(-(-more_bytes // self.page_bytes))
             spare = self.pages - self.record_pages_used - MIN_PAGES
             self.pages -= max(0, min(wanted, spare // 2))
             self.numbers[PAGE_LIMIT] = self.pages
@@ -254,20 +258,34 @@ class Tables:
         indices = (int(self.numbers[FIRST_PAGE]) + np.arange(self.node_pages)) % len(queue)
         if (queue[indices] >= self.pages).any():
             return
-        given_up = self._arena_pages - self.pages
-        # Pages of records, too, leave entries unused; with the records their values go.
-        entries = (given_up + self.record_pages_used) * int(self.numbers[PAGE_NODES])
-        spare, freed = self._spare_entries, given_up * self.page_bytes
+        freed = (self._arena_pages - self.pages) * self.page_bytes
         values = freed // VALUE_BYTES
-        if values > entries + spare:  # bytes of the pages become entries, too
-            entry_bytes = (entries + spare) * ENTRY_BYTES - WORD_BYTES
-            values = int((freed + entry_bytes) / (VALUE_BYTES + ENTRY_BYTES))
-        used_spare = max(0, min(spare, values - entries))
-        self._spare_entries -= used_spare
-        self.numbers[MAX_ENTRIES] += np.uint64(used_spare)
+        lacking = self._lacking_entries(values)
+        if lacking:  # bytes of the pages become entries, too
+            share = lacking / values
+            values = int((freed - WORD_BYTES) / (VALUE_BYTES + share * ENTRY_BYTES))
+            lacking = int(values * share)
         self._arena.resize(self.pages * self.page_words, refcheck=False)
-        self._add_entries(values - entries - spare)
+        self._use_spare_entries(self._wanted_entries(values) - lacking)
+        self._add_entries(lacking)
         self._add_values(values)
+
+    def _wanted_entries(self, more_values: int) -> int:
+        """Return the entries that all values need, and what waits in H_S or half of what may."""
+        may_wait = self.pages * int(self.numbers[PAGE_NODES]) // 2
+        not_here = max(0, may_wait - self.live)
+        return int(self.numbers[ENTRIES]) + self.free_values + more_values + not_here
+
+    def _lacking_entries(self, more_values: int) -> int:
+        """Return the directory entries that have to be added for so many more values."""
+        known = int(self.numbers[MAX_ENTRIES]) + self._spare_entries
+        return max(0, self._wanted_entries(more_values) - known)
+
+    def _use_spare_entries(self, wanted: int) -> None:
+        """Use spare entries until there are as many as wanted."""
+        used = min(self._spare_entries, max(0, wanted - int(self.numbers[MAX_ENTRIES])))
+        self._spare_entries -= used
+        self.numbers[MAX_ENTRIES] += np.uint64(used)
 
     def resize_filter(self, words: int) -> None:
         """Replace the filter by an empty one of so many words; 0: by none."""
@@ -340,7 +358,7 @@ class Tables:
     def _add_values(self, count: int) -> None:
         before = len(self._values)
         self._values.resize((before + count, VALUE_COLUMNS), refcheck=False)
-        self._value_keys.resize(before + count, refcheck=False)
+        self._statuses.resize(before + count, refcheck=False)
         # The free values are a list: each holds the number of the next one.
         following = np.arange(before + 1, before + count + 1, dtype=np.uint32)
         if count:

@@ -152,20 +152,29 @@ def look_up(
 def check(
     terms: Terms, plan: Codes, arrival: np.uint64, out: Codes, start: np.uint64, end: np.uint64
 ) -> np.uint64:
-    """Keep the candidates that satisfy the whole predicate; return where they end."""
-    r_rows = U64(terms.r.shape[1])
+    """Keep the candidates that satisfy the whole predicate; return where they end.
+
+    Most fail, by the same term: the term by which the last one failed is checked first.
+    """
+    r_rows, terms_count = U64(terms.r.shape[1]), U64(terms.r.shape[0])
     row = U64(plan[arrival, U64(ROW)]) - U64(1)
     of_s = row >= r_rows
-    kept = start
+    kept, likely = start, terms_count - U64(1)
     for at in range(start, end):
         other = U64(out[at])
         r_row, s_row = (other, row - r_rows) if of_s else (row, other)
+        key = terms.r[likely, r_row]
+        if key < terms.s_lo[likely, s_row] or key > terms.s_hi[likely, s_row]:
+            continue
         hit = True
-        for term in range(U64(terms.r.shape[0])):
+        for term in range(terms_count):
             key = terms.r[term, r_row]
-            hit &= (terms.s_lo[term, s_row] <= key) & (key <= terms.s_hi[term, s_row])
-        out[kept] = U32(other)
-        kept += U64(hit)
+            if key < terms.s_lo[term, s_row] or key > terms.s_hi[term, s_row]:
+                hit, likely = False, term
+                break
+        if hit:
+            out[kept] = U32(other)
+            kept += U64(1)
     return kept
 
 

@@ -77,7 +77,7 @@ def code_equal(
     return lowest, highest
 
 
-@kernel
+@fused
 def range_of(values: Int64s, term: int, first: int, end: int) -> tuple[int, int]:
     """Return the lowest and the highest word of a term; of no rows the lowest is above."""
     lowest, highest = HIGHEST, LOWEST
@@ -101,11 +101,20 @@ def code_band(
     keys: Codes,
     lows: Codes,
     highs: Codes,
-) -> None:
+) -> tuple[int, int]:
     """Code words of a band in their order: distances from ``base``, ``shift`` bits shorter.
 
-    All words are from ``base`` to ``top``; of a range that meets none of these nothing is left.
+    Words from ``base`` to ``top`` have codes: if one is beyond, none is coded. Of a range that
+    meets no such word nothing is left.
+
+    Returns
+    -------
+    lowest, highest : int
+        Range of the words.
     """
+    lowest, highest = range_of(values, term, first, end)
+    if lowest < base or highest > top:
+        return lowest, highest
     for row in range(first, end):
         low, high = lows64[term, row], highs64[term, row]
         keys[row] = U32((U64(values[term, row]) - U64(base)) >> U64(shift))
@@ -114,6 +123,7 @@ def code_band(
         else:
             lows[row] = U32((U64(max(low, base)) - U64(base)) >> U64(shift))
             highs[row] = U32((U64(min(high, top)) - U64(base)) >> U64(shift))
+    return lowest, highest
 
 
 @kernel

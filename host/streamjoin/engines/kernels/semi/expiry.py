@@ -15,11 +15,9 @@ from streamjoin.engines.kernels.semi.layout import (
     FIRST_PAGE,
     FREE_PAGES,
     FREE_VALUES,
-    HALF,
     KEPT_VALUES,
     LOW,
     MATCHED,
-    MAX_USES,
     MISSING,
     NEXT,
     NEXT_LEFT,
@@ -33,8 +31,8 @@ from streamjoin.engines.kernels.semi.layout import (
     PAGES_USED,
     SLOTS,
     SPECIAL,
-    U32,
     U64,
+    USE_LIMIT,
     USE_SHIFT,
     VALUE_SHIFT,
     Codes,
@@ -42,14 +40,17 @@ from streamjoin.engines.kernels.semi.layout import (
     Uint64s,
     _hash,
     _home,
+    _mix,
+    _special,
     _tag,
-    new_value,
+    _tag_of,
     remove,
 )
+from streamjoin.engines.kernels.semi.values import new_value
 
 
 @kernel
-def expire(upto: int, elapsed: int, tables: TableArrays) -> None:
+def expire(upto: int, start_uses: int, tables: TableArrays) -> None:
     """Delete the oldest nodes up to a sequence number; return emptied pages to the free list.
 
     A tuple that expires unmatched has shown that R lacks its value. If values are kept and other
@@ -61,14 +62,13 @@ def expire(upto: int, elapsed: int, tables: TableArrays) -> None:
     ----------
     upto : int
         Sequence number.
-    elapsed : int
-        Cycles since the last eviction, for which a new value counts as used as now; below 0: no
-        values are kept.
+    start_uses : int
+        Uses of a new value for each of its waiting tuples; below 0: no values are kept.
     tables : TableArrays
         The tables.
     """
     numbers, arena, directory = tables.numbers, tables.arena, tables.directory
-    value_keys, values = tables.value_keys, tables.values
+    values, statuses = tables.values, tables.statuses
     queue, free_pages = tables.queue, tables.free_pages
     slots, node_words, page_words = numbers[SLOTS], numbers[NODE_WORDS], numbers[PAGE_WORDS]
     while numbers[OLDEST] < U64(upto):
@@ -80,31 +80,32 @@ def expire(upto: int, elapsed: int, tables: TableArrays) -> None:
             if entry & SPECIAL == U64(0):
                 prefetch(arena, entry & LOW)
         key = arena[at]
-        tag = _hash(key)
+        mixed = _mix(key)
+        tag = _tag_of(mixed)
         slot = _home(tag, slots)
         while _tag(directory[slot]) < tag:
             slot += U64(1)
         while _tag(directory[slot]) == tag:
             entry = directory[slot]
-            if (value_keys[entry & LOW] if entry & SPECIAL else arena[entry & LOW]) == key:
-                break
+            if entry & SPECIAL == U64(0) and arena[entry & LOW] == key:
+                break  # a join value with a node has its node's address here
             slot += U64(1)
         newest = directory[slot] & LOW
         count = arena[newest + U64(2)]
         nodes, value = count & COUNT_MASK, count >> VALUE_SHIFT
         if nodes > U64(1):
-            missing = elapsed >= 0 and nodes >= U64(ABSENT_NODES) and value == U64(0)
+            missing = start_uses >= 0 and nodes >= U64(ABSENT_NODES) and value == U64(0)
             missing &= count & (MATCHED | MISSING) == U64(0)
             if missing and nodes * numbers[FREE_VALUES] > U64(ABSENT_NODES) * numbers[KEPT_VALUES]:
-                uses = min(nodes * U64(elapsed), U64(MAX_USES))
-                status = U32(uses << U64(USE_SHIFT) | U64(ABSENT))
-                value = new_value(numbers, value_keys, values, key, status)
+                uses = min(nodes * U64(start_uses), numbers[USE_LIMIT])
+                status = uses << USE_SHIFT | ABSENT
+                value = new_value(numbers, values, statuses, mixed, status)
                 count |= (value + U64(1)) << VALUE_SHIFT
             elif missing:
                 count |= MISSING
             arena[newest + U64(2)] = count - U64(1)
         elif value != U64(0):
-            directory[slot] = SPECIAL | tag << HALF | (value - U64(1))
+            directory[slot] = _special(mixed, value - U64(1))
         else:
             remove(directory, slots, slot)
             numbers[ENTRIES] -= U64(1)

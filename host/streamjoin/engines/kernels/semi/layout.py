@@ -9,12 +9,17 @@ free list and return them to it, so that memory moves between the two as the cac
 - A *record* of H_R is a row of R: its head (row number and marks) and its payload. A record's
   number gives its page and its offset. The records of a join value have consecutive numbers. The
   head of the last one is marked; that of the first one counts the rows read in this cycle.
-- The *directory* has an entry for each join value in either table: 31 bits of its hash, and the
-  address of its newest node or, if it has no node, the number of its *value*. The count word of
-  that node holds the join value's number of nodes, and the number of its value if it has one. Open
-  addressing, entries ordered by hash, deletion by shifting back.
-- A *value* is a join value with a state of its own: moving into the cache, or in it. It takes 16
-  bytes: its key, one number, its state.
+- The *directory* has an entry for each join value in either table: 30 bits of its hash, and the
+  address of its newest node or, if it has no node, the number of its *value* and two more bits of
+  the hash. The count word of that node holds the join value's number of nodes, and the number of
+  its value if it has one. Open addressing, entries ordered by hash, deletion by shifting back.
+- A *value* is a join value with a state of its own: moving into the cache, or in it. It takes ten
+  bytes: 32 bits of its hash, one number, its state. The hash is a bijection of the key, and the
+  directory's entry has its other bits, so that the key itself is not held.
+- Where a record is a row number alone, values hold up to :data:`MAX_INLINE` of them themselves:
+  one as its number, more in a chain of *extra* values. An extra value has a row number and the
+  number of the next one; the last one has two row numbers. The first one counts the rows that
+  were read in this cycle.
 - The *filter* holds all keys of R that were read since it was cleared (see
   :mod:`streamjoin.engines.kernels.semi.filters`).
 """
@@ -29,6 +34,7 @@ from streamjoin.engines.kernels.jit import inlined, kernel
 Uint64s = NDArray[np.uint64]
 Codes = NDArray[np.uint32]
 Values = NDArray[np.uint32]
+Statuses = NDArray[np.uint16]
 
 U32, U64 = np.uint32, np.uint64
 EMPTY = U64(0xFFFFFFFFFFFFFFFF)
@@ -36,6 +42,11 @@ SPECIAL = U64(1 << 63)
 LOW = U64(0xFFFFFFFF)
 HALF = U64(32)
 TAG_MASK = U64(0x7FFFFFFF)
+VALUE_MASK = U64(0x3FFFFFFF)
+"""Bits of a directory entry for the number of a value; the two above it are of the hash."""
+
+REST = U64(3 << 30)
+REST_SHIFT = U64(2)
 TAG_BITS = 30
 """Bits of a tag: fewer than TAG_MASK has, so that the tag of an empty slot is above all others."""
 
@@ -66,28 +77,51 @@ SEEN_MASK = U64(0x7FFFFFFF)
 """Bits of the first record's head, from bit 32 on: its join value's rows read in this cycle."""
 
 # Columns of the table of values.
-NUMBER, STATUS = range(2)
-"""``NUMBER``: of the first record; of the rows while they are counted; of the next free value."""
+NUMBER, HASH = range(2)
+"""``NUMBER``: of the first record; of the rows while they are counted; of the next free value; a
+row number; of the first extra value. ``HASH``: lower bits of the hash; an extra value's row."""
 
 VALUE_COLUMNS = 2
-VALUE_BYTES = 4 * VALUE_COLUMNS + 8
-"""Bytes of a value: its columns and its key."""
+VALUE_BYTES = 4 * VALUE_COLUMNS + 2
+"""Bytes of a value: its columns and its status."""
 
 ABSENT_NODES = 3
 """Minimum waiting tuples of a value without a row in R that justify the value's bytes: they take
 twice as many, as one cycle's count is often chance."""
 
-# States of a value: the lower bits of STATUS.
-FREE, COUNTING, LOADING, CACHED, ABSENT = range(5)
-STATE_MASK = U32(7)
-BROKEN = U32(8)
-"""Bit of STATUS: the value's rows differ from those that were counted."""
+# States of a value: the lower bits of its status.
+FREE, COUNTING, LOADING, CACHED, ABSENT, EXTRA, LEAVING = (U64(state) for state in range(7))
+STATE_MASK = U64(7)
+BROKEN = U64(8)
+"""Bit of a status: the value's rows differ from those that were counted."""
 
-USE = U32(16)
-"""One use in STATUS: the bits from here on count the tuples since the last eviction."""
+LAST_EXTRA = BROKEN
+"""Bit of an extra value's status: it is the last one of its chain."""
 
-USE_SHIFT = 4
-MAX_USES = (1 << 28) - 1
+RECORDS, ONE, ONE_SEEN, CHAIN = (U64(form << 4) for form in range(4))
+"""Form of a value's rows, in its status: in records, one row number, the same read in this cycle, a
+chain."""
+
+FORM_MASK = U64(3 << 4)
+SEEN = ONE_SEEN - ONE
+
+USE_SHIFT = U64(6)
+"""A status has from this bit on the uses of a value: their average, weighted by what it saves
+(:data:`USE_SCALE`). While its rows are counted: its waiting tuples. Of a chain's first extra value:
+the rows that were read in this cycle."""
+
+MAX_USES = (1 << 10) - 1
+BELOW_USES = (U64(1) << USE_SHIFT) - U64(1)
+
+EVEN_TIMES = 4
+"""Maximum uses of a value, as a multiple of those of a value that takes as many bytes as it saves.
+So a value that is used no more leaves after a few cycles, however often it was used before."""
+
+MAX_INLINE = 4
+"""Maximum rows of a value without records."""
+
+USE_SCALE = 8
+"""Uses that count for the tuples of a cycle which take as many bytes in H_S as the value does."""
 
 # Indices into the array of numbers that the kernels share.
 (
@@ -122,8 +156,12 @@ MAX_USES = (1 << 28) - 1
     REJECTS,
     REJECTED,
     ADDED,
-) = range(31)
-NUMBERS = 31
+    USE_LIMIT,
+    USES,
+) = range(33)
+NUMBERS = 33 + MAX_INLINE
+"""``USE_LIMIT``: maximum uses of a value. From ``USES`` on: the bytes that a tuple saves in
+H_S, and the uses that a tuple counts for a value with 1 to :data:`MAX_INLINE` rows in it."""
 
 # Why a step ended.
 DONE, FULL_OUTPUT, NO_PAGE, NO_ENTRY, AT_QUOTA, NO_VALUE = range(6)
@@ -139,9 +177,8 @@ class TableArrays(NamedTuple):
     arena : ndarray of uint64
         Nodes and records.
     directory : ndarray of uint64, shape (slots + OVERFLOW + 1,)
-    value_keys : ndarray of uint64, shape (values,)
-        The values' join values.
     values : ndarray of uint32, shape (values, VALUE_COLUMNS)
+    statuses : ndarray of uint16, shape (values,)
     queue, record_pages, free_pages : ndarray of uint32
         Numbers of the pages of nodes, of the pages of records, and of free pages.
     filter : ndarray of uint64, shape (words,)
@@ -151,8 +188,8 @@ class TableArrays(NamedTuple):
     numbers: Uint64s
     arena: Uint64s
     directory: Uint64s
-    value_keys: Uint64s
     values: Values
+    statuses: Statuses
     queue: Codes
     record_pages: Codes
     free_pages: Codes
@@ -187,35 +224,8 @@ def _home(tag: np.uint64, slots: np.uint64) -> np.uint64:
 
 
 @kernel
-def find(
-    directory: Uint64s,
-    slots: np.uint64,
-    arena: Uint64s,
-    value_keys: Uint64s,
-    key: np.uint64,
-    tag: np.uint64,
-) -> np.uint64:
-    """Return a key's slot, or the slot to insert it at, whose entry then has another tag.
-
-    Entries are ordered by tag, and so by home slot: the search for an absent key ends at the first
-    larger tag. The steps of a loop repeat these lines: with a call, inlined by
-    Numba or not, they take about twice as long.
-    """
-    slot = _home(tag, slots)
-    while _tag(directory[slot]) < tag:
-        slot += U64(1)
-    while _tag(directory[slot]) == tag:
-        entry = directory[slot]
-        held = value_keys[entry & LOW] if entry & SPECIAL else arena[entry & LOW]
-        if held == key:
-            break
-        slot += U64(1)
-    return slot
-
-
-@kernel
 def insert(directory: Uint64s, slot: np.uint64, entry: np.uint64) -> None:
-    """Insert an entry at the slot from :func:`find`, and shift the entries after it by one."""
+    """Insert an entry at the first slot whose tag is not smaller; entries after it move by one."""
     carried = entry
     while carried != EMPTY:
         directory[slot], carried = carried, directory[slot]
@@ -237,17 +247,10 @@ def remove(directory: Uint64s, slots: np.uint64, slot: np.uint64) -> None:
 @inlined
 def _value_of(entry: np.uint64, count: np.uint64) -> np.uint64:
     """Return the number of an entry's value plus 1, or 0; ``count`` is its node's count word."""
-    return (entry & LOW) + U64(1) if entry & SPECIAL else count >> VALUE_SHIFT
+    return (entry & VALUE_MASK) + U64(1) if entry & SPECIAL else count >> VALUE_SHIFT
 
 
 @inlined
-def new_value(
-    numbers: Uint64s, value_keys: Uint64s, values: Values, key: np.uint64, status: np.uint32
-) -> np.uint64:
-    """Take a free value for a join value; there must be one."""
-    value = numbers[FREE_VALUE]
-    numbers[FREE_VALUE] = U64(values[value, NUMBER])
-    numbers[FREE_VALUES] -= U64(1)
-    value_keys[value] = key
-    values[value, NUMBER], values[value, STATUS] = U32(0), status
-    return value
+def _special(mixed: np.uint64, value: np.uint64) -> np.uint64:
+    """Return the directory's entry of a value without nodes."""
+    return U64(SPECIAL | _tag_of(mixed) << HALF | (mixed >> REST_SHIFT) & REST | value)

@@ -5,80 +5,77 @@ through R, never within one.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamjoin.engines.kernels.jit import inlined, kernel
+from streamjoin.engines.kernels.prefetch import AHEAD, prefetch
 from streamjoin.engines.kernels.semi.layout import (
-    ABSENT,
     BELOW_VALUE,
-    BROKEN,
-    CACHED,
     COUNT_MASK,
     COUNTING,
     EMPTY,
     ENTRIES,
-    FREE,
-    FREE_VALUE,
-    FREE_VALUES,
     LAST,
+    LEAVING,
     LOADING,
     LOW,
     MATCHED,
     MAX_USES,
     MISSING,
     NUMBER,
+    ONE,
     PAGE_RECORDS_LOG2,
     PAGE_WORDS,
     RECORD_WORDS,
-    SEEN_MASK,
+    RECORDS,
     SLOTS,
     SPECIAL,
     STATE_MASK,
-    STATUS,
     U32,
     U64,
     USE_SHIFT,
+    VALUE_MASK,
     VALUE_SHIFT,
     Codes,
     TableArrays,
     Uint64s,
-    _hash,
     _home,
+    _mix,
     _tag,
-    find,
     insert,
-    new_value,
     remove,
 )
+from streamjoin.engines.kernels.semi.values import U16, free_value, new_value
 
 MAX_NODES = 1 << 12
 """Maximum nodes that :func:`nominate` tells apart; join values with more count as equal."""
 
 
 @kernel
-def nominate(more_than: int, tables: TableArrays) -> int:
+def nominate(more_than: int, room: int, tables: TableArrays) -> int:
     """Give a value to every join value with more than ``more_than`` nodes and a row in R.
 
-    Their rows are counted from now on. If free values are too few, the join values with the largest
-    numbers of nodes get them.
+    Their rows are counted from now on. If there are more than ``room``, the join values with the
+    largest numbers of nodes get them.
 
     Returns
     -------
     int
-        Join values that got no free value.
+        Join values that got none.
     """
     numbers, arena, directory = tables.numbers, tables.arena, tables.directory
-    value_keys, values = tables.value_keys, tables.values
+    values, statuses = tables.values, tables.statuses
+    form = ONE if numbers[RECORD_WORDS] == U64(1) else RECORDS
     fewest = U64(more_than + 1)
     threshold = min(fewest, U64(MAX_NODES))
     having = np.zeros(MAX_NODES + 1, dtype=np.uint64)
     for slot in range(U64(len(directory))):
+        _prefetch_node(directory, slot, arena)
         nodes = _nominee_nodes(directory[slot], arena)
         if nodes >= fewest:
             having[min(nodes, U64(MAX_NODES))] += U64(1)
     nominees = having.sum()
     # Join values of at least `threshold` nodes get a value; those of one node less share the rest.
-    left, denied = numbers[FREE_VALUES], U64(0)
+    left, denied = U64(room), U64(0)
     if nominees > left:
         denied = nominees - left
         threshold = U64(MAX_NODES + 1)
@@ -88,6 +85,7 @@ def nominate(more_than: int, tables: TableArrays) -> int:
     else:
         left = U64(0)
     for slot in range(U64(len(directory))):
+        _prefetch_node(directory, slot, arena)
         entry = directory[slot]
         nodes = _nominee_nodes(entry, arena)
         if nodes < fewest:
@@ -98,8 +96,8 @@ def nominate(more_than: int, tables: TableArrays) -> int:
         elif counted < threshold:
             continue
         newest = entry & LOW
-        status = U32(min(nodes, U64(MAX_USES)) << U64(USE_SHIFT) | U64(COUNTING))
-        value = new_value(numbers, value_keys, values, arena[newest], status)
+        status = min(nodes, U64(MAX_USES)) << USE_SHIFT | form | COUNTING
+        value = new_value(numbers, values, statuses, _mix(arena[newest]), status)
         arena[newest + U64(2)] |= (value + U64(1)) << VALUE_SHIFT
     return int(denied)
 
@@ -117,22 +115,34 @@ def _nominee_nodes(entry: np.uint64, arena: Uint64s) -> np.uint64:
 def demote(chosen: Codes, tables: TableArrays) -> None:
     """Turn values back into plain join values; those without nodes are removed."""
     numbers, arena, directory = tables.numbers, tables.arena, tables.directory
-    value_keys, values = tables.value_keys, tables.values
-    slots = numbers[SLOTS]
+    statuses, slots = tables.statuses, tables.numbers[SLOTS]
     for value in chosen:
-        tag = _hash(value_keys[value])
-        slot = find(directory, slots, arena, value_keys, value_keys[value], tag)
+        statuses[value] = U16(U64(statuses[value]) & ~STATE_MASK | LEAVING)
+    slot, length = U64(0), U64(len(directory))
+    while slot < length:
         entry = directory[slot]
-        if entry & SPECIAL:
-            remove(directory, slots, slot)
-            numbers[ENTRIES] -= U64(1)
-        else:
+        if entry & SPECIAL == U64(0):
+            _prefetch_node(directory, slot, arena)
             at = (entry & LOW) + U64(2)
-            arena[at] = (arena[at] & BELOW_VALUE & ~MISSING) | MATCHED
-        values[value, STATUS] = U32(FREE)
-        values[value, NUMBER] = U32(numbers[FREE_VALUE])
-        numbers[FREE_VALUE] = U64(value)
-        numbers[FREE_VALUES] += U64(1)
+            value = arena[at] >> VALUE_SHIFT
+            if value != U64(0) and U64(statuses[value - U64(1)]) & STATE_MASK == LEAVING:
+                arena[at] = (arena[at] & BELOW_VALUE & ~MISSING) | MATCHED
+                free_value(value - U64(1), tables)
+        elif entry != EMPTY:
+            value = entry & VALUE_MASK
+            if U64(statuses[value]) & STATE_MASK == LEAVING:
+                remove(directory, slots, slot)
+                numbers[ENTRIES] -= U64(1)
+                free_value(value, tables)
+                continue  # another entry may be here now
+        slot += U64(1)
+
+
+@inlined
+def _prefetch_node(directory: Uint64s, slot: np.uint64, arena: Uint64s) -> None:
+    ahead = directory[min(slot + U64(AHEAD), U64(len(directory) - 1))]
+    if ahead & SPECIAL == U64(0):
+        prefetch(arena, (ahead & LOW) + U64(2))
 
 
 @kernel
@@ -144,52 +154,6 @@ def waiting_nodes(tables: TableArrays, nodes: Codes) -> None:
             count = arena[(entry & LOW) + U64(2)]
             if count >> VALUE_SHIFT:
                 nodes[(count >> VALUE_SHIFT) - U64(1)] = U32(count & COUNT_MASK)
-
-
-@kernel
-def survey(tables: TableArrays, records: Codes, whole: NDArray[np.bool_]) -> None:
-    """Write the records of every value, and whether this cycle has read exactly these rows.
-
-    For values that are counted, ``records`` are the rows so far; an absent value is whole if no
-    row was read.
-    """
-    numbers, arena, values = tables.numbers, tables.arena, tables.values
-    record_pages = tables.record_pages
-    page_words, record_words = numbers[PAGE_WORDS], numbers[RECORD_WORDS]
-    log2 = numbers[PAGE_RECORDS_LOG2]
-    mask = (U64(1) << log2) - U64(1)
-    for value in range(len(values)):
-        status = values[value, STATUS]
-        state = status & STATE_MASK
-        records[value] = values[value, NUMBER] if state == COUNTING else U32(0)
-        whole[value] = state == ABSENT and status & BROKEN == U32(0)
-        if state in (CACHED, LOADING):
-            number, seen, many = U64(values[value, NUMBER]), U64(0), U64(0)
-            while True:
-                page = U64(record_pages[number >> log2])
-                head = arena[page * page_words + (number & mask) * record_words]
-                if many == U64(0):
-                    seen = (head >> U64(32)) & SEEN_MASK
-                many += U64(1)
-                number += U64(1)
-                if head & LAST:
-                    break
-            records[value] = U32(many)
-            whole[value] = seen == many and status & BROKEN == U32(0)
-
-
-@kernel
-def begin_cycle(tables: TableArrays) -> None:
-    """Start a new count of the rows of every value in the cache."""
-    numbers, arena, values = tables.numbers, tables.arena, tables.values
-    log2 = numbers[PAGE_RECORDS_LOG2]
-    mask = (U64(1) << log2) - U64(1)
-    for value in range(len(values)):
-        if values[value, STATUS] & STATE_MASK == CACHED:
-            number = U64(values[value, NUMBER])
-            page = U64(tables.record_pages[number >> log2])
-            at = page * numbers[PAGE_WORDS] + (number & mask) * numbers[RECORD_WORDS]
-            arena[at] &= LOW | LAST
 
 
 @kernel
@@ -211,6 +175,7 @@ def reserve(chosen: Codes, records: Codes, nodes: Codes, first: int, tables: Tab
         Number of the record after the last one.
     """
     numbers, arena, values = tables.numbers, tables.arena, tables.values
+    statuses = tables.statuses
     log2 = numbers[PAGE_RECORDS_LOG2]
     mask = (U64(1) << log2) - U64(1)
     number = U64(first)
@@ -218,7 +183,7 @@ def reserve(chosen: Codes, records: Codes, nodes: Codes, first: int, tables: Tab
         value = chosen[index]
         uses = min(U64(nodes[index]), U64(MAX_USES))
         values[value, NUMBER] = U32(number)
-        values[value, STATUS] = U32(uses << U64(USE_SHIFT) | U64(LOADING))
+        statuses[value] = U16(uses << USE_SHIFT | RECORDS | LOADING)
         end = number + U64(records[index])
         while number < end:
             page = U64(tables.record_pages[number >> log2])
@@ -287,10 +252,10 @@ def spread(tables: TableArrays) -> None:
 @kernel
 def rehash(old: Uint64s, tables: TableArrays) -> None:
     """Enter all entries of an old directory into a new, empty one."""
-    numbers, arena, directory = tables.numbers, tables.arena, tables.directory
-    value_keys = tables.value_keys
-    slots = numbers[SLOTS]
+    directory, slots = tables.directory, tables.numbers[SLOTS]
     for entry in old:
         if entry != EMPTY:
-            key = value_keys[entry & LOW] if entry & SPECIAL else arena[entry & LOW]
-            insert(directory, find(directory, slots, arena, value_keys, key, _hash(key)), entry)
+            slot = _home(_tag(entry), slots)
+            while _tag(directory[slot]) < _tag(entry):
+                slot += U64(1)
+            insert(directory, slot, entry)

@@ -13,23 +13,25 @@ from streamjoin.engines.kernels.semi.layout import (
     AT_QUOTA,
     BROKEN,
     CACHED,
+    CHAIN,
     COUNT_MASK,
-    COUNTING,
     DONE,
     EMPTY,
     ENTRIES,
     FILTER_WORDS,
     FIRST_PAGE,
+    FORM_MASK,
     FREE_PAGES,
     FROM_CACHE,
     FULL_OUTPUT,
     HALF,
+    HASH,
     LAST,
-    LOADING,
+    LAST_EXTRA,
     LOW,
     MATCHED,
     MAX_ENTRIES,
-    MAX_USES,
+    MAX_INLINE,
     MISSED,
     MISSING,
     NEXT,
@@ -51,18 +53,19 @@ from streamjoin.engines.kernels.semi.layout import (
     POSITION,
     QUOTA,
     RECORD_WORDS,
+    RECORDS,
     REJECTED,
     REJECTS,
-    SEEN_MASK,
-    SEEN_ONE,
+    REST,
+    REST_SHIFT,
     SLOTS,
     SPECIAL,
     STATE_MASK,
-    STATUS,
     U32,
     U64,
-    USE,
-    USE_SHIFT,
+    USE_LIMIT,
+    USES,
+    VALUE_MASK,
     VALUE_SHIFT,
     WITHIN,
     Codes,
@@ -76,6 +79,7 @@ from streamjoin.engines.kernels.semi.layout import (
     _value_of,
     insert,
 )
+from streamjoin.engines.kernels.semi.values import read_row, use, uses_of_records
 
 
 @kernel
@@ -113,7 +117,7 @@ def take(
         Why it ended; after FULL_OUTPUT the next call resumes where this one ended.
     """
     numbers, arena, directory = tables.numbers, tables.arena, tables.directory
-    value_keys, values, queue = tables.value_keys, tables.values, tables.queue
+    values, statuses, queue = tables.values, tables.statuses, tables.queue
     record_pages, free_pages = tables.record_pages, tables.free_pages
     slots, node_words = numbers[SLOTS], numbers[NODE_WORDS]
     page_words, record_words = numbers[PAGE_WORDS], numbers[RECORD_WORDS]
@@ -138,13 +142,16 @@ def take(
             prefetch(arena, entry & LOW)
         key = keys[position]
         mixed = _mix(key)
-        tag = _tag_of(mixed)
+        tag, rest = _tag_of(mixed), (mixed >> REST_SHIFT) & REST
         slot = _home(tag, slots)
         while _tag(directory[slot]) < tag:
             slot += U64(1)
         while _tag(directory[slot]) == tag:
             entry = directory[slot]
-            if (value_keys[entry & LOW] if entry & SPECIAL else arena[entry & LOW]) == key:
+            if entry & SPECIAL == U64(0):
+                if arena[entry & LOW] == key:
+                    break
+            elif U64(values[entry & VALUE_MASK, HASH]) == mixed & LOW and (entry & REST) == rest:
                 break
             slot += U64(1)
         entry = directory[slot]
@@ -152,7 +159,7 @@ def take(
         known = _tag(entry) == tag
         if known:
             if entry & SPECIAL:
-                count = ((entry & LOW) + U64(1)) << VALUE_SHIFT
+                count = _value_of(entry, count) << VALUE_SHIFT
             else:
                 older = entry & LOW
                 count = arena[older + U64(2)]
@@ -160,9 +167,16 @@ def take(
             if value != U64(0):
                 value -= U64(1)
                 # A value whose rows of R have changed waits for R like any other.
-                state = values[value, STATUS] & (STATE_MASK | BROKEN)
-                if state in (ABSENT, CACHED):
-                    if state == CACHED:
+                status_bits = U64(statuses[value])
+                state, form = status_bits & (STATE_MASK | BROKEN), status_bits & FORM_MASK
+                if state == ABSENT:
+                    use(statuses, value, numbers[USES + 1], numbers[USE_LIMIT])
+                    numbers[MISSED] += U64(1)
+                    position += U64(1)
+                    continue
+                if state == CACHED:
+                    uses, stream_row = numbers[USES + 1], U32(U64(first_row) + position)
+                    if form == RECORDS:
                         done, more = numbers[WITHIN], True
                         first = U64(values[value, NUMBER])
                         while more and matches < room:
@@ -170,7 +184,7 @@ def take(
                             page = U64(record_pages[number >> log2])
                             head = arena[page * page_words + (number & mask) * record_words]
                             out_r[matches] = U32(head & LOW)
-                            out_s[matches] = U32(U64(first_row) + position)
+                            out_s[matches] = stream_row
                             matches += U64(1)
                             done += U64(1)
                             more = head & LAST == U64(0)
@@ -179,9 +193,27 @@ def take(
                             status = FULL_OUTPUT
                             break
                         numbers[WITHIN] = U64(0)
-                    if values[value, STATUS] >> U32(USE_SHIFT) < U32(MAX_USES):
-                        values[value, STATUS] += USE
-                    numbers[FROM_CACHE if state == CACHED else MISSED] += U64(1)
+                        uses = uses_of_records(done, position, numbers)
+                    elif matches + U64(MAX_INLINE) > room:
+                        status = FULL_OUTPUT
+                        break
+                    else:
+                        held = U64(values[value, NUMBER])
+                        if form == CHAIN:
+                            rows, last_extra = U64(1), False
+                            while not last_extra:
+                                out_r[matches] = values[held, HASH]
+                                out_s[matches] = stream_row
+                                matches += U64(1)
+                                rows += U64(1)
+                                last_extra = U64(statuses[held]) & LAST_EXTRA != U64(0)
+                                held = U64(values[held, NUMBER])
+                            uses = numbers[U64(USES) + rows]
+                        out_r[matches] = U32(held)
+                        out_s[matches] = stream_row
+                        matches += U64(1)
+                    use(statuses, value, uses, numbers[USE_LIMIT])
+                    numbers[FROM_CACHE] += U64(1)
                     position += U64(1)
                     continue
             elif count & MISSING:
@@ -265,11 +297,8 @@ def probe(
         As for :func:`take`.
     """
     numbers, arena, directory = tables.numbers, tables.arena, tables.directory
-    value_keys, values, record_pages = tables.value_keys, tables.values, tables.record_pages
-    slots, page_words = numbers[SLOTS], numbers[PAGE_WORDS]
-    record_words, log2 = numbers[RECORD_WORDS], numbers[PAGE_RECORDS_LOG2]
-    mask = (U64(1) << log2) - U64(1)
-    words = record_words - U64(1)
+    values = tables.values
+    slots = numbers[SLOTS]
     position, last = numbers[POSITION], U64(len(r_keys))
     matches, room = U64(0), U64(len(out_r))
     filter_words, word_count = tables.filter, numbers[FILTER_WORDS]
@@ -285,7 +314,7 @@ def probe(
             prefetch(arena, entry & LOW)
         key = r_keys[position]
         mixed = _mix(key)
-        tag = _tag_of(mixed)
+        tag, rest = _tag_of(mixed), (mixed >> REST_SHIFT) & REST
         if word_count:
             word, bits = _filter_word(tag, word_count), _filter_bits(mixed)
             if filter_words[word] & bits != bits:
@@ -296,7 +325,10 @@ def probe(
             slot += U64(1)
         while _tag(directory[slot]) == tag:
             entry = directory[slot]
-            if (value_keys[entry & LOW] if entry & SPECIAL else arena[entry & LOW]) == key:
+            if entry & SPECIAL == U64(0):
+                if arena[entry & LOW] == key:
+                    break
+            elif U64(values[entry & VALUE_MASK, HASH]) == mixed & LOW and (entry & REST) == rest:
                 break
             slot += U64(1)
         entry = directory[slot]
@@ -313,38 +345,8 @@ def probe(
                 arena[at + U64(2)] = (count | MATCHED) & ~MISSING
             value = _value_of(entry, count)
             if value != U64(0):
-                value -= U64(1)
-                status = values[value, STATUS]
-                state = status & STATE_MASK
-                if state == COUNTING:
-                    values[value, NUMBER] += U32(1)
-                elif state == ABSENT:
-                    values[value, STATUS] = status | BROKEN
-                elif status & BROKEN == U32(0):
-                    number = U64(values[value, NUMBER])
-                    page = U64(record_pages[number >> log2])
-                    first_at = page * page_words + (number & mask) * record_words
-                    seen = (arena[first_at] >> HALF) & SEEN_MASK
-                    # The row belongs into the record after the last one that was read, if any.
-                    number += seen
-                    ended = False
-                    if seen != U64(0):
-                        page = U64(record_pages[(number - U64(1)) >> log2])
-                        to = page * page_words + ((number - U64(1)) & mask) * record_words
-                        ended = arena[to] & LAST != U64(0)
-                    to = first_at
-                    if seen != U64(0) and not ended:
-                        page = U64(record_pages[number >> log2])
-                        to = page * page_words + (number & mask) * record_words
-                    if state == LOADING and not ended:
-                        arena[to] = (arena[to] & ~LOW) | (r_rows[position] & LOW)
-                    if ended or arena[to] & LOW != r_rows[position] & LOW:
-                        values[value, STATUS] = status | BROKEN
-                    else:
-                        source = U64(first) + position * U64(stride)
-                        for word in range(words):
-                            arena[to + U64(1) + word] = payload[source + word]
-                        arena[first_at] += SEEN_ONE
+                source = U64(first) + position * U64(stride)
+                read_row(value - U64(1), r_rows[position] & LOW, payload, source, tables)
         upto = min(left, room - matches)
         for _ in range(upto):
             link = arena[at + U64(1)]

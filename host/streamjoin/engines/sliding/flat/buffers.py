@@ -58,8 +58,11 @@ class Buffers:
             The terms.
         """
         end, missing = at + len(tuples.ts), tuples.missing
-        self.ts[at:end] = tuples.ts
-        self.numbers[at:end] = tuples.numbers
+        if end - at == 1:  # a number takes less time than an array of one
+            self.ts[at], self.numbers[at] = tuples.ts[0], tuples.numbers[0]
+        else:
+            self.ts[at:end] = tuples.ts
+            self.numbers[at:end] = tuples.numbers
         for term, name in enumerate(columns):
             values = self.values[term]
             lows, highs = values, values

@@ -75,15 +75,12 @@ class Coding:
                 return False
             self._mixed = True
             return True
-        lowest, highest = live.range_of(buffers.values, term, first, end)
-        self._lowest, self._highest = min(self._lowest, lowest), max(self._highest, highest)
-        if lowest <= highest and (lowest < self._base or highest > self._top):
-            return True
-        live.code_band(
+        lowest, highest = live.code_band(
             buffers.values, buffers.from_values, buffers.to_values, term, first, end, self._base,
             self._top, self._shift, *codes,
         )  # fmt: skip
-        return False
+        self._lowest, self._highest = min(self._lowest, lowest), max(self._highest, highest)
+        return bool(lowest <= highest and (lowest < self._base or highest > self._top))
 
     def recut(self) -> None:
         """Choose codes for all words since the last time, with as much room on both sides."""

@@ -82,9 +82,13 @@ class EqualWords(Words):
         (words, lows, highs), end = into, at + len(column)
         if self._is_real:
             column = float_bits(np.asarray(column, dtype=self._real))
-        words[at:end] = column
-        if lows is not words:
-            lows[at:end] = highs[at:end] = words[at:end]
+        if len(column) == 1:  # a number takes less time than an array of one
+            words[at] = lows[at] = highs[at] = column[0]
+        else:
+            words[at:end] = column
+            if lows is not words:
+                lows[at:end] = column
+                highs[at:end] = column
         if not self._beyond[side]:
             return None
         lost: NDArray[np.bool_] = column > np.uint64(HIGHEST_SIGNED)
@@ -136,7 +140,9 @@ class RealBandWords(Words):
         self, side: int, column: Any, into: Int64Columns, at: int
     ) -> NDArray[np.bool_] | None:
         """Write them."""
-        values = np.ascontiguousarray(column, dtype=self._real)
+        values = column
+        if values.dtype is not self._real or not values.flags.c_contiguous:
+            values = np.ascontiguousarray(column, dtype=self._real)
         missing = _kernels().real_words(values, side == 1, self._lo, self._hi, *into, at)
         return np.isnan(values) if missing else None
 
