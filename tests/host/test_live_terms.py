@@ -144,6 +144,22 @@ def test_terms_of_any_types_give_the_oracles_rows_in_the_order_asked_for(
         assert order == "outer" or found == rows_of(whole), what
 
 
+@pytest.mark.parametrize("other", ["u8", "i8"])
+def test_high_unsigned_values_join_one_by_one(other: str) -> None:
+    keys = [5, 2**63 - 1, 2**63, 2**64 - 1]
+    known = [key for key in keys if other == "u8" or key < 2**63]
+    met, found = [known[at % len(known)] for at in range(4)], []
+    with sj.StreamJoiner(on="k", window="all") as joiner:
+        for at in range(4):
+            joiner.push_r({"k": np.array([keys[at]], dtype="u8"), "ts": np.array([2 * at])})
+            found += [pair for each in joiner.results() for pair in rows_of(each)]
+            joiner.push_s({"k": np.array([met[at]], dtype=other), "ts": np.array([2 * at + 1])})
+            found += [pair for each in joiner.results() for pair in rows_of(each)]
+        joiner.end()
+        found += [pair for each in joiner.results() for pair in rows_of(each)]
+    assert sorted(found) == [(r, s) for r in range(4) for s in range(4) if keys[r] == met[s]]
+
+
 def joined(asked: dict[str, Any], r: dict[str, Any], s: dict[str, Any], piece: int) -> Any:
     """Join two streams of as many tuples live, piece by piece; return the pairs and the session."""
     found = []

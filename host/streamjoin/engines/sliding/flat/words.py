@@ -82,6 +82,12 @@ class EqualWords(Words):
         (words, lows, highs), end = into, at + len(column)
         if self._is_real:
             column = float_bits(np.asarray(column, dtype=self._real))
+        if column.dtype.kind == "u":  # the bits of high values of 64 bits
+            column = column.astype(np.uint64, copy=False)
+            lost = column > np.uint64(HIGHEST_SIGNED) if self._beyond[side] else None
+            column = column.view(np.int64)
+        else:
+            lost = None
         if len(column) == 1:  # a number takes less time than an array of one
             words[at] = lows[at] = highs[at] = column[0]
         else:
@@ -89,10 +95,7 @@ class EqualWords(Words):
             if lows is not words:
                 lows[at:end] = column
                 highs[at:end] = column
-        if not self._beyond[side]:
-            return None
-        lost: NDArray[np.bool_] = column > np.uint64(HIGHEST_SIGNED)
-        return lost if lost.any() else None
+        return lost if lost is not None and lost.any() else None
 
 
 class WholeBandWords(Words):
