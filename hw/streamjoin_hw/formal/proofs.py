@@ -10,7 +10,11 @@ from streamjoin_hw.formal.lookup import Lookup
 from streamjoin_hw.formal.meeting import ArrayMeeting
 from streamjoin_hw.formal.packets import GroupPassage, PacketPassage
 from streamjoin_hw.formal.passage import (
+    DEAF_CORE,
+    FULL_FIFO,
+    QUEUE_JUMPER,
     FifoPassage,
+    LinePassage,
     MergerPassage,
     PipeRegPassage,
     QueuePassage,
@@ -142,12 +146,6 @@ LINK_CUT = Fault(
     "leads_on.eq(returned & (place + 1 < task.last))",
     "a walk skips the tuple right before the last",
 )
-FULL_FIFO = Fault(
-    "formal.passage",
-    "fifo.w_en.eq(source.valid)",
-    "fifo.w_en.eq(source.valid & fifo.w_rdy & (fifo.level != 3))",
-    "the FIFO drops what enters at one level",
-)
 HASTY_HEADER = Fault(
     "rtl.board_top",
     "self.i_ready.eq(~in_group | self.o_ready)",
@@ -171,13 +169,6 @@ HASTY_WORDS = Fault(
     "waits.eq(self.m_axis_words_tvalid & ~self.m_axis_words_tready)",
     "waits.eq(top.m_axis_results_tvalid & ~top.m_axis_results_tready)",
     "a soft reset waits for a result but for no trailer",
-)
-
-QUEUE_JUMPER = Fault(
-    "rtl.split.queue",
-    "(self.busy | ~self.o.ready)",
-    "~self.o.ready",
-    "a payload is taken to have passed although others are before it",
 )
 
 PROOFS = {
@@ -236,6 +227,14 @@ PROOFS = {
         FULL_FIFO,
         quick_depth=10,
         depth=18,
+    ),
+    "line-passage": Proof(
+        "a line of two cores and its queue lose and invent nothing",
+        LinePassage,
+        DEAF_CORE,
+        quick_depth=10,
+        depth=18,
+        fault_depth=26,
     ),
     "queue-passage": Proof(
         "a queue of SplitJoin's halves loses and invents nothing",

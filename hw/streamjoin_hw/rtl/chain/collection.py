@@ -3,16 +3,58 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from amaranth.hdl import Cat, Module, Mux, ResetInserter, Value
-from amaranth.lib import stream, wiring
+from amaranth.hdl import Cat, Module, Mux, ResetInserter, Signal, Value
+from amaranth.lib import data, stream, wiring
 
 from streamjoin_common.contract import DesignParams
 from streamjoin_hw.rtl.chain.line import connect_lines, lines_of_cores
 from streamjoin_hw.rtl.chain.spread import gathered_or, gathered_sum
 from streamjoin_hw.rtl.core_array import CoreInstance
 from streamjoin_hw.rtl.matching import by_side
-from streamjoin_hw.rtl.streams import met_layout
-from streamjoin_hw.rtl.trees import MergeTree
+from streamjoin_hw.rtl.streams import Component, PipeReg, met_layout
+from streamjoin_hw.rtl.trees import Merger, MergeTree
+
+
+class FarMerger(Component):
+    """A merger with a register stage at every input, which can lie between it and what is far.
+
+    Parameters, members and throughput are those of :class:`~streamjoin_hw.rtl.trees.Merger`; the
+    latency is a cycle more.
+    """
+
+    o: stream.Interface
+    busy: Signal
+
+    def __init__(self, layout: data.Layout, inputs: int) -> None:
+        self.merger = Merger(layout, inputs)
+        super().__init__(dict(self.merger.signature.members))
+
+    def input(self, k: int) -> stream.Interface:
+        """Return input stream ``k``."""
+        port: stream.Interface = getattr(self, f"i{k}")
+        return port
+
+    def elaborate(self, _platform: object) -> Module:
+        """Build the stages in front of the merger."""
+        m = Module()
+        m.submodules.merger = merger = self.merger
+        busy = [merger.busy]
+        for k in range(merger.inputs):
+            m.submodules[f"stage{k}"] = stage = PipeReg(merger.layout)
+            wiring.connect(m, wiring.flipped(self.input(k)), stage.i)
+            wiring.connect(m, stage.o, merger.input(k))
+            busy.append(stage.busy)
+        wiring.connect(m, merger.o, wiring.flipped(self.o))
+        m.d.comb += self.busy.eq(Cat(*busy).any())
+        return m
+
+
+class FarTree(MergeTree):
+    """The tree of a chain's lines: two cycles a level, and one more for each turn."""
+
+    def merger(self, _m: Module, inputs: int) -> Any:
+        """Make one of its mergers."""
+        return FarMerger(self.layout, inputs)
 
 
 def make_cores(
@@ -59,7 +101,7 @@ def collect(
         given.append(stream_o)
     met: Any = given[0]
     if len(ends) > 1:
-        m.submodules.tree = tree = MergeTree(layout, len(ends), params.merge_arity)
+        m.submodules.tree = tree = FarTree(layout, len(ends), params.merge_arity)
         for index, stream_o in enumerate(given):
             wiring.connect(m, stream_o, tree.input(index))
         met = tree.o

@@ -37,6 +37,9 @@ serialiser, the core's place."""
 QUEUE_CYCLES = 2
 """At the end of a line: memory, output register."""
 
+MERGER_CYCLES = 2
+"""Of a merger of lines: the register stage at its input, its output."""
+
 SPLIT_CYCLES = 7
 """From tree to tree in SplitJoin: collector, begin of a pass, memory, mask, list, the word that is
 looked at, payload memory."""
@@ -121,7 +124,7 @@ def line_cycles(params: DesignParams, core: int) -> int:
         line, place = line + 1, place - lengths[line]
     levels = tree_levels(len(lengths), params.merge_arity) if len(lengths) > 1 else 0
     hops = lengths[line] - 1 - place
-    return hops + QUEUE_CYCLES + levels + turn_cycles(params, line, levels)
+    return hops + QUEUE_CYCLES + MERGER_CYCLES * levels + turn_cycles(params, line, levels)
 
 
 def latency_cycles(params: DesignParams, age: int) -> int:
