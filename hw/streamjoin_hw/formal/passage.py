@@ -294,10 +294,12 @@ class QueuePassage(Passage):
 
 
 class LinePassage(Passage):
-    """Two cores' places on a line and the queue at its end."""
+    """Two cores' places on a line and the queue at its end, which is as small as it may be."""
+
+    PLACES = 8
 
     def __init__(self) -> None:
-        super().__init__(2, 16 + 3)
+        super().__init__(2, self.PLACES + 3)
 
     def parts(self, m: Module) -> tuple[list[Any], Any, Any]:
         """Make the line between two streams and one."""
@@ -309,6 +311,7 @@ class LinePassage(Passage):
                 place.results.payload.eq(self.free(ITEM.size, f"i{k}_payload")),
             ]
         (end,) = connect_lines(m, ITEM, places, [Const(0, 1)])
+        end.places = self.PLACES
         m.d.comb += end.o.ready.eq(self.free(1, "o_ready"))
         on_line = Cat(*(place.line_o.valid for place in places)).any()
         return [place.results for place in places], end.o, end.busy | on_line

@@ -232,9 +232,9 @@ PROOFS = {
         "a line of two cores and its queue lose and invent nothing",
         LinePassage,
         DEAF_CORE,
-        quick_depth=10,
-        depth=18,
-        fault_depth=26,
+        quick_depth=9,
+        depth=11,
+        fault_depth=14,
     ),
     "queue-passage": Proof(
         "a queue of SplitJoin's halves loses and invents nothing",
