@@ -63,7 +63,7 @@ LINE_MUTATIONS = {
             "a line's queue keeps its results through a reset",
         ),
         "test_line.py::test_a_reset_empties_a_line_s_queue",
-        "arrived",
+        "a payload too many",
     ),
     "branch-early": Mutation(
         Fault(
@@ -92,7 +92,7 @@ LINE_MUTATIONS = {
             "left = Signal(2 * self.levels + 4)",
             "results of before a reset are given after it",
         ),
-        "test_handshake.py::test_a_reset_in_the_middle_leaves_nothing_in_any_line[step]",
+        "test_handshake.py::test_a_reset_in_the_middle_leaves_nothing_in_any_line[fast]",
         "surplus",
     ),
     "cleared-before-the-reset": Mutation(
