@@ -81,5 +81,5 @@ def evicted_count(params: DesignParams) -> dict[str, wiring.Member]:
 
 
 def gathered_members(params: DesignParams) -> dict[str, wiring.Member]:
-    """Ports of a chain beside the results: :func:`~streamjoin_hw.rtl.chain.collection.collect`."""
+    """Ports of an array for what is gathered from all cores, beside the results."""
     return {"held": Out(1), "busy": Out(1), **evicted_count(params)}

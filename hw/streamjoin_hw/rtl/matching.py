@@ -261,20 +261,21 @@ class Matcher(Component):
             queue.r_en.eq(serialiser.word_taken),
             Assert(~queue.w_en | queue.w_rdy, "a result FIFO overflowed"),
         ]
-        inside = [serialiser.busy]
         if self.is_met:
             wiring.connect(m, serialiser.results, wiring.flipped(self.results))
         else:
             m.submodules.output = output = PipeReg(result_layout(params))
             wiring.connect(m, serialiser.results, output.i)
             wiring.connect(m, output.o, wiring.flipped(self.results))
-            inside.append(output.busy)
         scanned = Signal()
+        holds_one = self.scan | scanned | queue.w_en | (queue.w_level != 0)
+        if self.is_met:
+            holds_one |= Cat(serialiser.busy).any()
+        else:
+            holds_one = holds_one | serialiser.busy | output.busy
         m.d.sync += [
             scanned.eq(self.scan),
             self.hold.eq(queue.w_level > params.result_fifo_words - self.free_words),
-            self.busy.eq(
-                self.scan | scanned | queue.w_en | (queue.w_level != 0) | Cat(*inside).any()
-            ),
+            self.busy.eq(holds_one),
         ]
         return m
