@@ -53,7 +53,7 @@ ARRAY_MUTATIONS = {
             "the core takes R's step for one of S",
         ),
         "test_core.py::test_a_core_compares_what_enters_with_the_opposite_segment",
-        "payloads arrived, not",
+        "assert",
     ),
     "merger-forgets": Mutation(
         Fault(
@@ -118,7 +118,7 @@ ARRAY_MUTATIONS = {
     "hold-late": Mutation(
         Fault(
             "rtl.matching",
-            "params.result_fifo_words - free",
+            "params.result_fifo_words - self.free_words",
             "params.result_fifo_words - 1",
             "a core asks to hold when there is no room for what is on its way",
         ),
@@ -208,8 +208,8 @@ ARRAY_MUTATIONS = {
     "entry-before-its-command": Mutation(
         Fault(
             "rtl.chain.array",
-            "core.s_entry.eq(s_entry)",
-            "core.s_entry.eq(self.s_entry)",
+            '("s_entry", s_entry)',
+            '("s_entry", self.s_entry)',
             "an S tuple is gone when the last core obeys the command to take it",
         ),
         "test_handshake.py::test_random_inputs_are_exact[1-0.0-0.0]",

@@ -16,6 +16,7 @@ from tests.hw.index_mutations import INDEX_MUTATIONS
 from tests.hw.index_plan_mutations import INDEX_PLAN_MUTATIONS
 from tests.hw.index_side_mutations import INDEX_SIDE_MUTATIONS
 from tests.hw.kind_mutations import KIND_MUTATIONS
+from tests.hw.line_mutations import LINE_MUTATIONS
 from tests.hw.part_mutations import PART_MUTATIONS
 from tests.hw.port_mutations import PORT_MUTATIONS
 from tests.hw.shared_mutations import SHARED_MUTATIONS
@@ -31,6 +32,7 @@ TABLES = (
     INDEX_PLAN_MUTATIONS,
     INDEX_SIDE_MUTATIONS,
     KIND_MUTATIONS,
+    LINE_MUTATIONS,
     PART_MUTATIONS,
     PORT_MUTATIONS,
     SHARED_MUTATIONS,

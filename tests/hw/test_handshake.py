@@ -234,6 +234,40 @@ def test_one_key_everywhere_never_overflows_a_fifo(forward: str) -> None:
     run_inputs(params, [workload], 0.0, 0.8)
 
 
+@pytest.mark.parametrize("forward", ["step", "fast"])
+def test_inputs_are_exact_over_several_lines_of_cores(forward: str) -> None:
+    """What passes registers on its way arrives in time: tuples, holds, ends, results."""
+    rng = np.random.default_rng(SEED)
+    params = DesignParams(
+        cores=9, segment_tuples=2, terms=EQUI, payload_bits=10, merge_arity=2, forward=forward
+    )
+    workloads = [random_workload(params, rng, tuples) for tuples in (30, 1, 60)]
+    workloads.append(random_workload(params, rng, 20, windows=(5, 10)))
+    run_inputs(params, workloads, 0.2, 0.3)
+
+
+@pytest.mark.parametrize("forward", ["step", "fast"])
+def test_one_key_in_several_lines_never_overflows_a_fifo(forward: str) -> None:
+    rng = np.random.default_rng(SEED)
+    params = DesignParams(
+        cores=9, segment_tuples=2, lanes=1, terms=EQUI, payload_bits=10, forward=forward
+    )
+    workload = random_workload(params, rng, 50, domain=1, windows=(18, 18))
+    run_inputs(params, [workload], 0.0, 0.8)
+
+
+@pytest.mark.parametrize("forward", ["step", "fast"])
+def test_a_reset_in_the_middle_leaves_nothing_in_any_line(forward: str) -> None:
+    """A reset reaches the lines some cycles late, and so does what is on its way from them."""
+    rng = np.random.default_rng(SEED)
+    params = DesignParams(cores=9, segment_tuples=2, terms=EQUI, payload_bits=10, forward=forward)
+    abandoned = random_workload(params, rng, 40, domain=1)
+    reset = Signal()
+    workload = random_workload(params, rng, 40, domain=2)
+    first = resets(reset, abandoned, range(3, 15), 2)
+    run_inputs(params, [workload], 0.0, 0.0, first=first, reset=reset)
+
+
 @pytest.mark.parametrize(("bits", "cycles"), [(1, 1), (32, 1), (33, 2), (1024, 2)])
 def test_an_or_over_the_cores_takes_a_cycle_a_level(bits: int, cycles: int) -> None:
     class Tree(Elaboratable):

@@ -16,6 +16,7 @@ SHAPES = {
     "odd": DesignParams(cores=3, segment_tuples=4, lanes=2, payload_bits=16),
     "even": DesignParams(cores=2, segment_tuples=5, lanes=1, merge_arity=2),
     "band": DesignParams(cores=4, segment_tuples=3, lanes=3, terms=REFERENCE_BAND),
+    "lines": DesignParams(cores=10, segment_tuples=2, merge_arity=2),
     "alone": DesignParams(cores=1, segment_tuples=6, lanes=4, terms=(parse_term("band:uint32"),)),
 }
 
@@ -29,7 +30,7 @@ def points(others: Sequence[str], quick: set[tuple[str, str]]) -> list[Parameter
 
 
 @pytest.mark.parametrize(
-    ("shape", "forward"), points(FORWARDS, {("odd", "step"), ("band", "fast")})
+    ("shape", "forward"), points(FORWARDS, {("odd", "step"), ("band", "fast"), ("lines", "step")})
 )
 def test_every_match_takes_the_cycles_of_its_closed_form(shape: str, forward: str) -> None:
     params = DesignParams(**{**vars(SHAPES[shape]), "forward": forward})

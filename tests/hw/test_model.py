@@ -42,7 +42,7 @@ def design(cores: int, segment: int, lanes: int, *terms: str, **others: Any) -> 
 DESIGNS = {
     "equal floats": design(2, 3, 2, "equi:float32", payload_bits=9),
     "band query": design(3, 4, 3, "band:int32", "band:float32", merge_arity=2),
-    # More cores than one registered OR takes: the hold is a cycle later.
+    # Several lines: commands, resets and what all cores say take cycles more.
     "many cores": design(40, 20, 1, "equi:int32"),
     "unsigned": design(1, 2, 1, "band:uint32", "equi:uint32", payload_bits=16),
 }
@@ -206,6 +206,22 @@ def test_a_soft_reset_leaves_an_empty_design(model: Model) -> None:
     assert model.read("tuples_r") == model.read("tuples_s") == model.read("results") == 0
     outcome = model.run(workload.arrivals)
     assert difference(reference(workload), outcome.pairs) == ""
+
+
+def test_a_soft_reset_empties_every_line_of_a_chain_that_forwards_at_once() -> None:
+    """Its lines are full of results when it comes."""
+    params = design(20, 4, 1, "equi:int32", forward="fast")
+    rng = np.random.default_rng(SEED)
+    full = random_workload(params, rng, 1200, domain=1, windows=(80, 80))
+    with Model(params, build_model(params)) as model:
+        for _ in range(2):
+            model.set_up(full)
+            with pytest.raises(ModelError, match="did not end"):
+                model.run(full.arrivals, stall_per_1024=1024, max_cycles=5_000)
+            model.restart()
+            workload = random_workload(params, rng, 300)
+            model.set_up(workload)
+            assert difference(reference(workload), model.run(workload.arrivals).pairs) == ""
 
 
 def test_a_soft_reset_drops_drain_and_enable_as_its_description_says(model: Model) -> None:

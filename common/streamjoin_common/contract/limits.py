@@ -9,13 +9,13 @@ KINDS_INTERFACE_VERSION = 3
 """That of designs with the register ``kind`` or ``bucket_words``, and none of the newest."""
 
 HOLD_WORDS = 8
-"""Words that must be free in a core's result FIFO for it not to ask for a hold.
+"""Words that must be free in the result FIFO of a core that scans by itself, for it to go on.
 
-After the write that leaves fewer free, the level shows it (1 cycle), ``hold`` is registered (1),
-ORed over the cores (1 for each level of 32, at most 2), and the next scan command is withheld;
-the commands of these cycles, and the three words between command and FIFO (the core's register,
-memory, mask), still arrive: at most 7 words, where ``HOLD_WORDS - 1`` = 7 are free. In lock step
-one more is free, as a step that begins a scan is withheld a cycle later.
+After the write that leaves fewer free, the level shows it (1 cycle), the hold is registered (1),
+and the next word is not read; the words of these cycles and the three between address and FIFO
+(memory, mask, FIFO) still arrive: at most 5 words, where ``HOLD_WORDS - 1`` = 7 are free. In lock
+step a hold goes to all cores and back, and what has to be free grows with the number of lines that
+they lie on, from 8 to 14.
 """
 
 KEY_BITS = 32

@@ -2,11 +2,13 @@
 
 from typing import Any
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.fifo import SyncFIFOBuffered
 
+from streamjoin_hw.formal.faults import Fault
 from streamjoin_hw.formal.harness import Harness
+from streamjoin_hw.rtl.chain.line import LinePlace, connect_lines
 from streamjoin_hw.rtl.split.queue import Queue
 from streamjoin_hw.rtl.streams import PipeReg
 from streamjoin_hw.rtl.trees import Merger, MergeTree
@@ -17,6 +19,25 @@ ITEM = data.StructLayout({"origin": 2, "number": 2})
 One bit would do for what is copied and never looked at (data independence); two leave room for
 a component that drops one and repeats another.
 """
+
+FULL_FIFO = Fault(
+    "formal.passage",
+    "fifo.w_en.eq(source.valid)",
+    "fifo.w_en.eq(source.valid & fifo.w_rdy & (fifo.level != 3))",
+    "the FIFO drops what enters at one level",
+)
+QUEUE_JUMPER = Fault(
+    "rtl.split.queue",
+    "(self.busy | ~self.o.ready)",
+    "~self.o.ready",
+    "a payload is taken to have passed although others are before it",
+)
+DEAF_CORE = Fault(
+    "rtl.chain.line",
+    "stopped.eq(self.line_stop)",
+    "stopped.eq(0)",
+    "a core puts results on a line that was stopped",
+)
 
 
 class Passage(Harness):
@@ -270,3 +291,27 @@ class QueuePassage(Passage):
             behind.o.ready.eq(self.free(1, "o_ready")),
         ]
         return [queue.i], behind.o, queue.busy | behind.busy
+
+
+class LinePassage(Passage):
+    """Two cores' places on a line and the queue at its end, which is as small as it may be."""
+
+    PLACES = 8
+
+    def __init__(self) -> None:
+        super().__init__(2, self.PLACES + 3)
+
+    def parts(self, m: Module) -> tuple[list[Any], Any, Any]:
+        """Make the line between two streams and one."""
+        places = [LinePlace(ITEM) for _ in range(self.sources)]
+        for k, place in enumerate(places):
+            m.submodules[f"place{k}"] = place
+            m.d.comb += [
+                place.results.valid.eq(self.free(1, f"i{k}_valid")),
+                place.results.payload.eq(self.free(ITEM.size, f"i{k}_payload")),
+            ]
+        (end,) = connect_lines(m, ITEM, places, [Const(0, 1)])
+        end.places = self.PLACES
+        m.d.comb += end.o.ready.eq(self.free(1, "o_ready"))
+        on_line = Cat(*(place.line_o.valid for place in places)).any()
+        return [place.results for place in places], end.o, end.busy | on_line

@@ -10,7 +10,11 @@ from streamjoin_hw.formal.lookup import Lookup
 from streamjoin_hw.formal.meeting import ArrayMeeting
 from streamjoin_hw.formal.packets import GroupPassage, PacketPassage
 from streamjoin_hw.formal.passage import (
+    DEAF_CORE,
+    FULL_FIFO,
+    QUEUE_JUMPER,
     FifoPassage,
+    LinePassage,
     MergerPassage,
     PipeRegPassage,
     QueuePassage,
@@ -142,12 +146,6 @@ LINK_CUT = Fault(
     "leads_on.eq(returned & (place + 1 < task.last))",
     "a walk skips the tuple right before the last",
 )
-FULL_FIFO = Fault(
-    "formal.passage",
-    "fifo.w_en.eq(source.valid)",
-    "fifo.w_en.eq(source.valid & fifo.w_rdy & (fifo.level != 3))",
-    "the FIFO drops what enters at one level",
-)
 HASTY_HEADER = Fault(
     "rtl.board_top",
     "self.i_ready.eq(~in_group | self.o_ready)",
@@ -171,13 +169,6 @@ HASTY_WORDS = Fault(
     "waits.eq(self.m_axis_words_tvalid & ~self.m_axis_words_tready)",
     "waits.eq(top.m_axis_results_tvalid & ~top.m_axis_results_tready)",
     "a soft reset waits for a result but for no trailer",
-)
-
-QUEUE_JUMPER = Fault(
-    "rtl.split.queue",
-    "(self.busy | ~self.o.ready)",
-    "~self.o.ready",
-    "a payload is taken to have passed although others are before it",
 )
 
 PROOFS = {
@@ -237,6 +228,14 @@ PROOFS = {
         quick_depth=10,
         depth=18,
     ),
+    "line-passage": Proof(
+        "a line of two cores and its queue lose and invent nothing",
+        LinePassage,
+        DEAF_CORE,
+        quick_depth=9,
+        depth=11,
+        fault_depth=14,
+    ),
     "queue-passage": Proof(
         "a queue of SplitJoin's halves loses and invents nothing",
         QueuePassage,
@@ -258,36 +257,36 @@ PROOFS = {
         "two cores of one tuple: owed pairs meet once, any gaps and stalls",
         partial(ArrayMeeting, 2, 1, 1, 2, 2),
         SHORT_DRAIN,
-        quick_depth=23,
-        depth=25,
+        quick_depth=24,
+        depth=27,
     ),
     "meeting-dense": Proof(
         "two cores of one tuple: owed pairs meet once, two inputs",
         partial(ArrayMeeting, 2, 1, 1, 2, 2, dense=True),
         SHORT_DRAIN,
-        quick_depth=30,
-        depth=34,
+        quick_depth=31,
+        depth=36,
     ),
     "fast-stalls": Proof(
         "forwarded at once: owed pairs meet once, any gaps and stalls",
         partial(ArrayMeeting, 2, 1, 1, 2, 1, forward="fast"),
         LATE_EXPIRY,
-        quick_depth=16,
-        depth=20,
+        quick_depth=17,
+        depth=21,
     ),
     "fast-words": Proof(
         "forwarded at once, two words a core: owed pairs meet once",
         partial(ArrayMeeting, 1, 2, 1, 2, 2, dense=True, forward="fast"),
         LAZY_STORE,
-        quick_depth=20,
-        depth=28,
+        quick_depth=21,
+        depth=29,
     ),
     "fast-times": Proof(
         "forwarded at once, time windows: owed pairs meet once",
         partial(ArrayMeeting, 2, 1, 1, 2, 2, dense=True, forward="fast", times=(2, 1)),
         EARLY_END,
-        quick_depth=18,
-        depth=24,
+        quick_depth=19,
+        depth=25,
     ),
     "lookup-stalls": Proof(
         "looked up: owed pairs are given once and in order, any gaps, stalls and clears",
@@ -321,8 +320,8 @@ PROOFS = {
         "two cores of two tuples, uneven windows: owed pairs meet once",
         partial(ArrayMeeting, 2, 2, 1, 3, 2, dense=True),
         SHORT_DRAIN,
-        quick_depth=28,
-        depth=32,
+        quick_depth=29,
+        depth=34,
     ),
     "group-passage": Proof(
         "groups: every tuple is given once, with its side, the end with the last",

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from amaranth.hdl import Cat, ClockSignal, Const, Instance, Module, ResetSignal, Signal, Value
 from amaranth.lib import wiring
@@ -10,8 +9,7 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
 from streamjoin_common.contract import DesignParams
-from streamjoin_hw.rtl.streams import Component, result_layout
-from streamjoin_hw.rtl.trees import MergeTree
+from streamjoin_hw.rtl.streams import Component
 
 CORE_MODULE = "streamjoin_core"
 """Verilog module of a core."""
@@ -57,16 +55,18 @@ def registered_sum(m: Module, numbers: Sequence[Value]) -> Value:
 class CoreInstance(Component):
     """A core by reference to its Verilog module.
 
-    All cores are then emitted and compiled once. Amaranth's simulator cannot look inside.
+    All cores are then emitted and compiled once. Amaranth's simulator cannot look inside. Its
+    ``reset`` is that of the clock domain unless another one is given.
     """
 
-    def __init__(self, members: Mapping[str, wiring.Member]) -> None:
+    def __init__(self, members: Mapping[str, wiring.Member], reset: Value | None = None) -> None:
+        self.reset = ResetSignal() if reset is None else reset
         super().__init__(dict(members))
 
     def elaborate(self, _platform: object) -> Module:
         """Connect every port by its flat name."""
         m = Module()
-        ports: dict[str, object] = {"i_clk": ClockSignal(), "i_rst": ResetSignal()}
+        ports: dict[str, object] = {"i_clk": ClockSignal(), "i_rst": self.reset}
         for path, member, value in self.signature.flatten(self):
             direction = "i" if member.flow == In else "o"
             ports[f"{direction}_{'__'.join(str(part) for part in path)}"] = value
@@ -81,22 +81,5 @@ def evicted_count(params: DesignParams) -> dict[str, wiring.Member]:
 
 
 def gathered_members(params: DesignParams) -> dict[str, wiring.Member]:
-    """Ports of an array that :func:`collect` drives, but the results."""
+    """Ports of an array for what is gathered from all cores, beside the results."""
     return {"held": Out(1), "busy": Out(1), **evicted_count(params)}
-
-
-def collect(m: Module, params: DesignParams, cores: Sequence[Any], out: Any) -> None:
-    """Connect what all cores give to the array ``out``.
-
-    ``results`` through a merge tree; ``held``, some core's ``hold``; ``busy``, something is inside;
-    with timestamps ``evicted``, how many tuples left before their time; all from registers.
-    """
-    m.submodules.tree = tree = MergeTree(result_layout(params), params.cores, params.merge_arity)
-    for index, core in enumerate(cores):
-        wiring.connect(m, core.results, tree.input(index))
-    wiring.connect(m, tree.o, wiring.flipped(out.results))
-    m.d.comb += out.held.eq(registered_or(m, [core.hold for core in cores]))
-    cores_busy = registered_or(m, [core.busy for core in cores])
-    m.d.sync += out.busy.eq(cores_busy | tree.busy)
-    if params.timestamp_bits:
-        m.d.comb += out.evicted.eq(registered_sum(m, [core.evicted for core in cores]))

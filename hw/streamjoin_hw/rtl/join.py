@@ -135,6 +135,7 @@ class Join(Component):
         else:
             for name in ("command", "plan", "r_entry", "s_entry"):
                 m.d.comb += getattr(array, name).eq(getattr(sequencer, name))
+            m.d.comb += sequencer.complete.eq(array.complete)
         kinds = self._kinds(m, sequencer, array)
         is_open = sequencer.open if kinds is None else sequencer.open & kinds.room
         results: Any = array.results if kinds is None else kinds.o

@@ -12,7 +12,7 @@ address went to memory:
 
 from typing import Any
 
-from amaranth.hdl import Assert, Module, Mux, Signal, Value
+from amaranth.hdl import Assert, Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
@@ -23,6 +23,7 @@ from streamjoin_hw.rtl.streams import (
     Component,
     PipeReg,
     View,
+    met_layout,
     payload_of,
     r_layout,
     registers_of,
@@ -53,6 +54,14 @@ def _lowest(mask: Value, payloads: list[Any]) -> Any:
     return Mux(mask[:half].any(), low, high)
 
 
+def by_side(result: View, side: Value, probe: Value, met: Value) -> list[Any]:
+    """Assign both payloads to a result by the side of the tuple that probed."""
+    return [
+        result.r_payload.eq(Mux(side == SIDE_R, probe, met)),
+        result.s_payload.eq(Mux(side == SIDE_S, probe, met)),
+    ]
+
+
 class Serialiser(Component):
     """Turn words of a result FIFO into single results, lowest lane first.
 
@@ -65,6 +74,8 @@ class Serialiser(Component):
     is_marked : bool
         Words that have one match only are marked as such; then few levels of logic lead to
         ``word_taken``, and from a wide word to a result.
+    is_met : bool
+        Results are given in :func:`~streamjoin_hw.rtl.streams.met_layout`.
 
     Members
     -------
@@ -73,6 +84,7 @@ class Serialiser(Component):
     is_single : In(1), if marked
         The word has one match.
     results : Out(stream.Signature(result_layout(params)))
+        Or of ``met_layout(params)``.
     busy : Out(1)
         A result is inside.
     """
@@ -84,16 +96,20 @@ class Serialiser(Component):
     busy: Signal
     is_single: Signal
 
-    def __init__(self, params: DesignParams, *, is_marked: bool = False) -> None:
+    def __init__(
+        self, params: DesignParams, *, is_marked: bool = False, is_met: bool = False
+    ) -> None:
         self.params = params
         self.is_marked = is_marked
+        self.is_met = is_met
+        layout = met_layout(params) if is_met else result_layout(params)
         super().__init__(
             {
                 "word": In(word_layout(params)),
                 **({"is_single": In(1)} if is_marked else {}),
                 "word_valid": In(1),
                 "word_taken": Out(1),
-                "results": Out(stream.Signature(result_layout(params))),
+                "results": Out(stream.Signature(layout)),
                 "busy": Out(1),
             }
         )
@@ -118,9 +134,11 @@ class Serialiser(Component):
             self.busy.eq(is_held),
             self.results.valid.eq(is_held),
             self.results.p.side.eq(held.side),
-            self.results.p.r_payload.eq(Mux(held.side == SIDE_R, held.probe, met)),
-            self.results.p.s_payload.eq(Mux(held.side == SIDE_S, held.probe, met)),
         ]
+        if self.is_met:
+            m.d.comb += [self.results.p.probe.eq(held.probe), self.results.p.met.eq(met)]
+        else:
+            m.d.comb += by_side(self.results.p, held.side, held.probe, met)
         with m.If(~self.busy | (self.results.ready & is_last)):
             m.d.comb += self.word_taken.eq(1)
             m.d.sync += [held.eq(self.word), held.mask.eq(Mux(self.word_valid, self.word.mask, 0))]
@@ -143,6 +161,11 @@ class Matcher(Component):
     ----------
     params : DesignParams
         The design.
+    is_met : bool
+        Results are given in :func:`~streamjoin_hw.rtl.streams.met_layout`, and without a register
+        stage: what takes them is near.
+    free_words : int
+        Words that are free while there is no hold.
 
     Members
     -------
@@ -156,10 +179,9 @@ class Matcher(Component):
         The probing tuples; only the one of ``probe_side`` counts.
     probe_side : In(1)
     results : Out(stream.Signature(result_layout(params)))
-        ``side`` is that of the probing tuple.
+        ``side`` is that of the probing tuple; or of ``met_layout(params)``.
     hold : Out(1)
-        Fewer than ``HOLD_WORDS`` words of the result FIFO are free, one more in lock step; from a
-        register.
+        Fewer than ``free_words`` words of the result FIFO are free; from a register.
     busy : Out(1)
         A result, or a word that may hold one, is inside; from a register.
     """
@@ -176,8 +198,13 @@ class Matcher(Component):
     hold: Signal
     busy: Signal
 
-    def __init__(self, params: DesignParams) -> None:
+    def __init__(
+        self, params: DesignParams, *, is_met: bool = False, free_words: int = HOLD_WORDS
+    ) -> None:
         self.params = params
+        self.is_met = is_met
+        self.free_words = free_words
+        layout = met_layout(params) if is_met else result_layout(params)
         r_slot, s_slot = slot_layout(r_layout(params)), slot_layout(s_layout(params))
         super().__init__(
             {
@@ -189,7 +216,7 @@ class Matcher(Component):
                 "r_probe": In(r_slot),
                 "s_probe": In(s_slot),
                 "probe_side": In(1),
-                "results": Out(stream.Signature(result_layout(params))),
+                "results": Out(stream.Signature(layout)),
                 "hold": Out(1),
                 "busy": Out(1),
             }
@@ -225,7 +252,7 @@ class Matcher(Component):
         m.submodules.queue = queue = SyncFIFOBuffered(
             width=word_layout(params).size, depth=params.result_fifo_words
         )
-        m.submodules.serialiser = serialiser = Serialiser(params)
+        m.submodules.serialiser = serialiser = Serialiser(params, is_met=self.is_met)
         m.d.comb += [
             queue.w_data.eq(found),
             queue.w_en.eq(found.mask.any()),
@@ -234,24 +261,21 @@ class Matcher(Component):
             queue.r_en.eq(serialiser.word_taken),
             Assert(~queue.w_en | queue.w_rdy, "a result FIFO overflowed"),
         ]
-        # A register stage: the merger's choice among many cores would else reach back to the
-        # queue in the same cycle, over wires that grow with the number of cores.
-        m.submodules.output = output = PipeReg(result_layout(params))
-        wiring.connect(m, serialiser.results, output.i)
-        wiring.connect(m, output.o, wiring.flipped(self.results))
+        if self.is_met:
+            wiring.connect(m, serialiser.results, wiring.flipped(self.results))
+        else:
+            m.submodules.output = output = PipeReg(result_layout(params))
+            wiring.connect(m, serialiser.results, output.i)
+            wiring.connect(m, output.o, wiring.flipped(self.results))
         scanned = Signal()
-        # In lock step a step is withheld a cycle later than a word of a scan.
-        free = HOLD_WORDS if params.stores_in_turn else HOLD_WORDS + 1
+        holds_one = self.scan | scanned | queue.w_en | (queue.w_level != 0)
+        if self.is_met:
+            holds_one |= Cat(serialiser.busy).any()
+        else:
+            holds_one = holds_one | serialiser.busy | output.busy
         m.d.sync += [
             scanned.eq(self.scan),
-            self.hold.eq(queue.w_level > params.result_fifo_words - free),
-            self.busy.eq(
-                self.scan
-                | scanned
-                | queue.w_en
-                | (queue.w_level != 0)
-                | serialiser.busy
-                | output.busy
-            ),
+            self.hold.eq(queue.w_level > params.result_fifo_words - self.free_words),
+            self.busy.eq(holds_one),
         ]
         return m

@@ -145,6 +145,15 @@ def result_layout(params: DesignParams) -> data.StructLayout:
     )
 
 
+def met_layout(params: DesignParams) -> data.StructLayout:
+    """Layout of a result whose payloads are not told apart by side yet.
+
+    ``probe`` is that of the tuple that probed, of ``side``; ``met`` that of the one it met.
+    """
+    bits = params.payload_bits
+    return data.StructLayout({"side": 1, "probe": bits, "met": bits})
+
+
 class PipeReg(Component):
     """A two-entry register stage that cuts every path of a stream.
 

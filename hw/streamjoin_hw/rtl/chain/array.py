@@ -1,14 +1,15 @@
 """The cores of the lock-step chain side by side, and the tree that collects their results."""
 
-from typing import Any
-
 from amaranth.hdl import Const, Module, Signal
 from amaranth.lib import stream
 from amaranth.lib.wiring import In, Out
 
 from streamjoin_common.contract import DesignParams
+from streamjoin_hw.rtl.chain.collection import collect, make_cores
 from streamjoin_hw.rtl.chain.core import Core, command_layout, core_members, plan_layout
-from streamjoin_hw.rtl.core_array import CoreInstance, collect, gathered_members
+from streamjoin_hw.rtl.chain.line import lines_of_cores
+from streamjoin_hw.rtl.chain.spread import Spread, delayed
+from streamjoin_hw.rtl.core_array import gathered_members
 from streamjoin_hw.rtl.streams import (
     Component,
     View,
@@ -38,6 +39,8 @@ class Chain(Component):
     r_entry, s_entry : In(slot)
         The tuple that enters with a step.
     results : Out(stream.Signature(result_layout(params)))
+    complete : Out(1)
+        Commands reach every core; for ever from some cycles after power-up on, from a register.
     held : Out(1)
         Some core asks to hold; from a register.
     busy : Out(1)
@@ -51,6 +54,7 @@ class Chain(Component):
     r_entry: View
     s_entry: View
     results: stream.Interface
+    complete: Signal
     held: Signal
     busy: Signal
     evicted: Signal
@@ -65,6 +69,7 @@ class Chain(Component):
                 "r_entry": In(slot_layout(r_layout(params))),
                 "s_entry": In(slot_layout(s_layout(params))),
                 "results": Out(stream.Signature(result_layout(params))),
+                "complete": Out(1),
                 **gathered_members(params),
             }
         )
@@ -73,31 +78,37 @@ class Chain(Component):
         """Wire each core to its neighbours."""
         m = Module()
         params = self.params
-        # A core registers the command; what enters, and its time, wait for it once for all.
+        # A core registers the command; what enters, and its time, wait for it once for all. So does
+        # the plan, which is there long before.
         r_entry = registers_of(self.r_entry.shape(), "valid", name="r_entry")
         s_entry = registers_of(self.s_entry.shape(), "valid", name="s_entry")
         command = signal_of(command_layout(params))
-        m.d.sync += [r_entry.eq(self.r_entry), s_entry.eq(self.s_entry)]
+        plan = payload_of(plan_layout(params), name="plan")
+        m.d.sync += [r_entry.eq(self.r_entry), s_entry.eq(self.s_entry), plan.eq(self.plan)]
         m.d.comb += command.eq(self.command)
         if params.timestamp_bits:
             arrival, ts = Signal(), payload_of(params.timestamp_bits)
             m.d.sync += [arrival.eq(self.command.arrival), ts.eq(self.command.ts)]
             m.d.comb += [command.arrival.eq(arrival), command.ts.eq(ts)]
-        cores: list[Any] = []
-        for index in range(params.cores):
-            core = CoreInstance(core_members(params)) if self.by_reference else Core(params)
-            m.submodules[f"core{index}"] = core
-            cores.append(core)
-        for index, core in enumerate(cores):
+        spread = Spread(params)
+        spread.grow(m)
+        m.d.comb += self.complete.eq(spread.complete)
+        resets = spread.resets(m)
+        known = core_members(params) if self.by_reference else None
+        cores = make_cores(m, params, lambda: Core(params), resets, known)
+        r_first = delayed(m, r_entry.shape(), r_entry, spread.levels, name="r_late")
+        branches = {
+            name: spread.branches(m, given.shape(), given, name=name)
+            for name, given in (("command", command), ("plan", plan), ("s_entry", s_entry))
+        }
+        for index, (core, line) in enumerate(zip(cores, lines_of_cores(params.cores), strict=True)):
             m.d.comb += [
                 core.index.eq(Const(index, len(core.index))),
-                core.plan.eq(self.plan),
-                core.command.eq(command),
-                core.r_left.eq(cores[index - 1].r_oldest if index else r_entry),
-                core.s_entry.eq(s_entry),
+                *(getattr(core, name).eq(branch[line]) for name, branch in branches.items()),
+                core.r_left.eq(cores[index - 1].r_oldest if index else r_first),
             ]
             # The last core has no right neighbour: whenever it is active it takes what arrives.
             if index + 1 < params.cores:
                 m.d.comb += core.s_right.eq(cores[index + 1].s_oldest)
-        collect(m, params, cores, self)
+        collect(m, params, cores, self, resets=resets, settling=spread.settling(m))
         return m

@@ -7,13 +7,17 @@ register the tuple of a ``step`` is written into its ring, and a ``scan`` reads 
 follows is in :mod:`streamjoin_hw.rtl.matching`.
 """
 
+from typing import Any
+
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
 from streamjoin_common.contract import SIDE_R, SIDE_S, DesignParams
-from streamjoin_hw.rtl.matching import Matcher
+from streamjoin_hw.rtl.chain.line import add_place, line_members
+from streamjoin_hw.rtl.chain.spread import hold_words
+from streamjoin_hw.rtl.matching import Matcher, by_side
 from streamjoin_hw.rtl.memory import SegmentRing, position_layout, word_bits
 from streamjoin_hw.rtl.streams import (
     Component,
@@ -72,7 +76,7 @@ def core_members(params: DesignParams) -> dict[str, wiring.Member]:
         "s_right": In(s_slot),
         "s_entry": In(s_slot),
         "s_oldest": Out(s_slot),
-        "results": Out(stream.Signature(result_layout(params))),
+        **line_members(params),
         "hold": Out(1),
         "busy": Out(1),
         **evicted_member(params),
@@ -107,10 +111,11 @@ class Core(Component):
         The oldest S tuple of the right neighbour; the arriving one, a cycle after its step, which
         the last active core takes.
     s_oldest : Out(slot_layout(s_layout(params)))
-    results : Out(stream.Signature(result_layout(params)))
-        ``side`` is that of the tuple that probed: the one whose step made the pair meet.
+    line_i, line_o, line_stop
+        See :class:`~streamjoin_hw.rtl.chain.line.LinePlace`. ``side`` is that of the tuple that
+        probed: the one whose step made the pair meet.
     hold : Out(1)
-        Fewer than ``HOLD_WORDS + 1`` words of the result FIFO are free; from a register.
+        Fewer than ``hold_words(params)`` words of the result FIFO are free; from a register.
     busy : Out(1)
         A result, or a word that may hold one, is inside; from a register.
     evicted : Out(1), if there are timestamps
@@ -125,13 +130,17 @@ class Core(Component):
     s_right: View
     s_entry: View
     s_oldest: View
-    results: stream.Interface
+    line_i: View
+    line_o: View
+    line_stop: Signal
     hold: Signal
     busy: Signal
     evicted: Signal
 
     def __init__(self, params: DesignParams) -> None:
         self.params = params
+        # No port: what goes to the core's place on the line, for whoever watches.
+        self.results: Any = stream.Signature(result_layout(params)).create()
         super().__init__(core_members(params))
 
     def elaborate(self, _platform: object) -> Module:
@@ -187,7 +196,7 @@ class Core(Component):
                 ring.next_scan_word.eq(ahead.scan_word),
             ]
 
-        m.submodules.matcher = matcher = Matcher(params)
+        m.submodules.matcher = matcher = Matcher(params, is_met=True, free_words=hold_words(params))
         m.d.comb += [
             matcher.scan.eq(command.scan),
             matcher.r_slots.eq(ring_r.slots),
@@ -198,9 +207,16 @@ class Core(Component):
             matcher.s_probe.eq(ring_s.entered),
             matcher.probe_side.eq(probe_side),
             self.hold.eq(matcher.hold),
-            self.busy.eq(matcher.busy),
         ]
-        wiring.connect(m, matcher.results, wiring.flipped(self.results))
+        place = add_place(m, self, matcher.results)
+        met = matcher.results.p
+        m.d.comb += [
+            self.results.valid.eq(matcher.results.valid),
+            self.results.ready.eq(matcher.results.ready),
+            self.results.p.side.eq(met.side),
+            *by_side(self.results.p, met.side, met.probe, met.met),
+        ]
+        m.d.sync += self.busy.eq(matcher.busy | place.valid)
         if params.timestamp_bits:
             # What leaves the chain before its time window ends was held too short.
             early_r = entry & command.step_r & ring_r.oldest.valid

@@ -15,17 +15,18 @@ acknowledgements and expiry messages for the same; on a chip, where one componen
 anyway, they would buy nothing.
 """
 
-from typing import Any
-
 from amaranth.hdl import Const, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
 from streamjoin_common.contract import SIDE_R, SIDE_S, DesignParams
+from streamjoin_hw.rtl.chain.collection import collect, make_cores
 from streamjoin_hw.rtl.chain.core import evicted_member
+from streamjoin_hw.rtl.chain.line import add_place, line_members
+from streamjoin_hw.rtl.chain.spread import Spread, delayed
 from streamjoin_hw.rtl.chain.subwindow import SubWindow, words_bits
-from streamjoin_hw.rtl.core_array import CoreInstance, collect, gathered_members
+from streamjoin_hw.rtl.core_array import gathered_members
 from streamjoin_hw.rtl.intake import ordered_layout
 from streamjoin_hw.rtl.matching import Matcher
 from streamjoin_hw.rtl.memory import word_bits
@@ -49,7 +50,7 @@ def scan_core_members(params: DesignParams) -> dict[str, wiring.Member]:
         "clear": In(1),
         "i": In(stream.Signature(ordered_layout(params))),
         "o": Out(stream.Signature(ordered_layout(params))),
-        "results": Out(stream.Signature(result_layout(params))),
+        **line_members(params),
         "hold": Out(1),
         "busy": Out(1),
         **evicted_member(params),
@@ -77,7 +78,8 @@ class ScanCore(Component):
     i : In(stream.Signature(ordered_layout(params)))
     o : Out(stream.Signature(ordered_layout(params)))
         The same tuples a cycle later.
-    results : Out(stream.Signature(result_layout(params)))
+    line_i, line_o, line_stop
+        See :class:`~streamjoin_hw.rtl.chain.line.LinePlace`.
     hold : Out(1)
         The result FIFO is nearly full; from a register.
     busy : Out(1)
@@ -90,7 +92,9 @@ class ScanCore(Component):
     clear: Signal
     i: stream.Interface
     o: stream.Interface
-    results: stream.Interface
+    line_i: View
+    line_o: View
+    line_stop: Signal
     hold: Signal
     busy: Signal
     evicted: Signal
@@ -106,7 +110,7 @@ class ScanCore(Component):
         layouts = {"r": r_layout(params), "s": s_layout(params)}
         m.submodules.r = r = SubWindow(params, layouts["r"])
         m.submodules.s = s = SubWindow(params, layouts["s"])
-        m.submodules.matcher = matcher = Matcher(params)
+        m.submodules.matcher = matcher = Matcher(params, is_met=True)
         m.submodules.forward = forward = PipeReg(ordered_layout(params))
 
         # Words of the running scan that were not read yet, whether there are none, the next one.
@@ -171,8 +175,10 @@ class ScanCore(Component):
             ]
         self._compare(m, matcher, (r, s), scan, (probe_side, r_probe, s_probe))
         m.d.comb += self.hold.eq(matcher.hold)
-        wiring.connect(m, matcher.results, wiring.flipped(self.results))
-        m.d.sync += self.busy.eq(takes | ~resting | matcher.busy | matcher.scan | forward.busy)
+        place = add_place(m, self, matcher.results)
+        m.d.sync += self.busy.eq(
+            takes | ~resting | matcher.busy | matcher.scan | forward.busy | place.valid
+        )
         if params.timestamp_bits:
             m.d.sync += self.evicted.eq(r.evicted | s.evicted)
         return m
@@ -220,7 +226,7 @@ class FastChain(Component):
     clear : In(1)
     results : Out(stream.Signature(result_layout(params)))
     held, busy, evicted
-        See :func:`~streamjoin_hw.rtl.core_array.collect`.
+        See :func:`~streamjoin_hw.rtl.chain.collection.collect`.
     """
 
     i: stream.Interface
@@ -246,20 +252,29 @@ class FastChain(Component):
         """Chain the cores; the last one forwards into nothing."""
         m = Module()
         params = self.params
-        cores: list[Any] = []
-        for index in range(params.cores):
-            members = scan_core_members(params)
-            core: Any = CoreInstance(members) if self.by_reference else ScanCore(params)
-            m.submodules[f"core{index}"] = core
-            m.d.comb += [
-                core.index.eq(Const(index, len(core.index))),
-                core.clear.eq(self.clear),
-            ]
-            if cores:
-                wiring.connect(m, cores[-1].o, core.i)
+        spread = Spread(params)
+        spread.grow(m)
+        resets = spread.resets(m)
+        known = scan_core_members(params) if self.by_reference else None
+        cores = make_cores(m, params, lambda: ScanCore(params), resets, known)
+        # The core that a tuple comes to has been cleared, one after the other, as the tuple comes,
+        # after the reset has come to all of them.
+        clears = self.clear | ~spread.complete
+        clear = delayed(m, 1, clears, spread.levels + 1, name="clear")
+        settling = spread.settling(m, again=clears)
+        for before, core in zip([None, *cores], cores, strict=False):
+            m.d.comb += core.clear.eq(clear)
+            if before is None:
+                m.d.comb += [
+                    core.i.payload.eq(self.i.payload),
+                    core.i.valid.eq(self.i.valid & ~settling),
+                    self.i.ready.eq(core.i.ready & ~settling),
+                ]
             else:
-                wiring.connect(m, wiring.flipped(self.i), core.i)
-            cores.append(core)
+                wiring.connect(m, before.o, core.i)
+            clear = delayed(m, 1, clear, 1, name="clear_on")
+        for index, core in enumerate(cores):
+            m.d.comb += core.index.eq(Const(index, len(core.index)))
         m.d.comb += cores[-1].o.ready.eq(1)
-        collect(m, params, cores, self)
+        collect(m, params, cores, self, resets=resets, settling=settling)
         return m

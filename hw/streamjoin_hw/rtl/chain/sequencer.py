@@ -12,6 +12,7 @@ from amaranth.lib.wiring import In, Out
 from streamjoin_common.contract import SIDE_R, SIDE_S, WINDOW_BITS, DesignParams
 from streamjoin_hw.rtl.chain.core import command_layout, plan_layout
 from streamjoin_hw.rtl.chain.segments import Planner
+from streamjoin_hw.rtl.chain.spread import quiet_cycles
 from streamjoin_hw.rtl.memory import word_bits
 from streamjoin_hw.rtl.streams import (
     Component,
@@ -25,12 +26,9 @@ from streamjoin_hw.rtl.streams import (
 )
 
 QUIET_CYCLES = 8
-"""Cycles without a sign of life after which nothing is left inside.
+"""Cycles without a sign of life after which nothing is left inside, where all is near.
 
-A word reaches the sequencer's ``busy`` at most 5 cycles after its command: command to the
-core's register (1), that to the core's ``busy`` (1), the OR over the cores (1 or 2), the OR with
-the tree (1). A result that leaves a core is inside the tree in the next cycle, and the tree is seen
-sooner than the cores.
+A chain of several lines takes longer (:func:`~streamjoin_hw.rtl.chain.spread.quiet_cycles`).
 """
 
 IN_FLIGHT_BITS = 4
@@ -60,6 +58,8 @@ class Sequencer(Component):
     windows_written : In(1)
         The window registers changed at the last clock edge.
     window_r, window_s : In(32)
+    complete : In(1)
+        Commands reach every core.
     held : In(1)
         A result FIFO is nearly full: stop scanning.
     busy : In(1)
@@ -85,6 +85,7 @@ class Sequencer(Component):
     windows_written: Signal
     window_r: Signal
     window_s: Signal
+    complete: Signal
     held: Signal
     busy: Signal
     command: View
@@ -100,7 +101,8 @@ class Sequencer(Component):
 
     def __init__(self, params: DesignParams) -> None:
         self.params = params
-        bits_in = ("taken", "taken_last", "enable", "drain", "windows_written", "held", "busy")
+        bits_in = ["taken", "taken_last", "enable", "drain", "windows_written", "complete"]
+        bits_in += ["held", "busy"]
         bits_out = ("open", "drained", "idle", "draining", "window_error", "running", "hold_cycle")
         super().__init__(
             {
@@ -155,7 +157,7 @@ class Sequencer(Component):
         """Build the states in which tuples are waited for and taken."""
         with m.State("PLAN"):
             m.d.comb += [self.idle.eq(1), planner.start.eq(w.stale)]
-            with m.If(planner.done & ~w.stale):
+            with m.If(planner.done & ~w.stale & self.complete):
                 m.next = "IDLE"
         with m.State("IDLE"):
             m.d.comb += [
@@ -185,7 +187,8 @@ class Sequencer(Component):
 
     def _finish(self, m: Module, w: "_Wires") -> None:
         """Build the states that end an input."""
-        quiet = Signal(range(QUIET_CYCLES + 1))
+        cycles = quiet_cycles(self.params)
+        quiet = Signal(range(cycles + 1))
         finishing = [self.running.eq(1), self.draining.eq(1)]
         with m.State("DRAIN"):
             m.d.comb += finishing
@@ -198,7 +201,7 @@ class Sequencer(Component):
             m.d.comb += finishing
             with m.If(~w.steppable | self.busy):
                 m.d.sync += quiet.eq(0)
-            with m.Elif(quiet != QUIET_CYCLES):
+            with m.Elif(quiet != cycles):
                 m.d.sync += quiet.eq(quiet + 1)
             with m.Else():
                 m.d.sync += quiet.eq(0)
@@ -233,7 +236,10 @@ class Sequencer(Component):
             step_s.eq(w.arrives & (self.i.p.side == SIDE_S)),
         ]
         more = scanning & ~self.held
-        opposite = Mux(step_s, planner.last_word_r, planner.last_word_s)
+        # No tuple is offered while bubbles are pushed.
+        opposite = Mux(
+            self.i.valid & (self.i.p.side == SIDE_S), planner.last_word_r, planner.last_word_s
+        )
         step = step_r | step_s
         # Known a cycle ahead, so that whoever offers a tuple sees a register. A hold counts a cycle
         # later for it.
@@ -246,14 +252,15 @@ class Sequencer(Component):
             command.scan_word.eq(Mux(scanning, next_word, 0)),
             command.clear.eq(w.clear),
         ]
-        with m.If(step):
-            m.d.sync += [
-                last_word.eq(opposite),
-                next_word.eq(1),
-                scanning.eq(opposite != 0),
-            ]
+        # While a step may begin nothing is scanned, and neither word counts.
+        with m.If(w.steppable):
+            m.d.sync += [last_word.eq(opposite), next_word.eq(1)]
         with m.Elif(more):
-            m.d.sync += [next_word.eq(next_word + 1), scanning.eq(~ends)]
+            m.d.sync += next_word.eq(next_word + 1)
+        with m.If(step):
+            m.d.sync += scanning.eq(opposite != 0)
+        with m.Elif(more):
+            m.d.sync += scanning.eq(~ends)
         body = self.i.p.body
         if self.params.timestamp_bits:
             r_body = data.View(r_layout(self.params), body[: r_layout(self.params).size])

@@ -13,6 +13,8 @@ from pathlib import Path
 import numpy as np
 
 from streamjoin_common.contract import SIDE_R, SIDE_S, DesignParams, KeyType
+from streamjoin_hw.rtl.chain.line import line_lengths
+from streamjoin_hw.rtl.chain.spread import spread_levels
 from streamjoin_hw.rtl.encode import bound_stages
 from streamjoin_hw.rtl.trees import tree_levels
 from streamjoin_hw.sim.model import Model, ModelError
@@ -29,8 +31,14 @@ CODE_CYCLES = 2
 """In the encoder behind the bounds: codes, output register."""
 
 SCAN_CYCLES = {"step": 8, "fast": 6}
-"""To the tree: registers of sequencer and core in lock step; memory, mask, FIFO in and out,
-serialiser, output."""
+"""To the line: registers of sequencer and core in lock step; memory, mask, FIFO in and out,
+serialiser, the core's place."""
+
+QUEUE_CYCLES = 2
+"""At the end of a line: memory, output register."""
+
+MERGER_CYCLES = 2
+"""Of a merger of lines: the register stage at its input, its output."""
 
 SPLIT_CYCLES = 7
 """From tree to tree in SplitJoin: collector, begin of a pass, memory, mask, list, the word that is
@@ -94,32 +102,49 @@ def met(params: DesignParams, age: int) -> Match:
     return Match(later, 0, slot % segment // params.lanes, core)
 
 
-def turn_cycles(params: DesignParams, core: int) -> int:
-    """Count the mergers on a core's way in which the first turn is not its.
+def turn_cycles(params: DesignParams, line: int, levels: int) -> int:
+    """Count the mergers on a line's way in which the first turn is not its.
 
     A merger that had nothing to do needs a cycle to turn to another than its first input.
     """
-    levels = tree_levels(params.cores, params.merge_arity)
     return sum(
-        core // params.merge_arity**level % params.merge_arity != 0 for level in range(levels)
+        line // params.merge_arity**level % params.merge_arity != 0 for level in range(levels)
     )
+
+
+def line_cycles(params: DesignParams, core: int) -> int:
+    """Count the cycles from a core's place on its line to the output of the chain.
+
+    Added to the neighbours that a result passes are the queue and, if there are several lines, the
+    tree behind them.
+    """
+    lengths = line_lengths(params.cores)
+    line, place = 0, core
+    while place >= lengths[line]:
+        line, place = line + 1, place - lengths[line]
+    levels = tree_levels(len(lengths), params.merge_arity) if len(lengths) > 1 else 0
+    hops = lengths[line] - 1 - place
+    return hops + QUEUE_CYCLES + MERGER_CYCLES * levels + turn_cycles(params, line, levels)
 
 
 def latency_cycles(params: DesignParams, age: int) -> int:
     """Return the cycles from the acceptance of the S tuple to its match with an R tuple.
 
-    The way through encoder, cores, tree and output register is the same for every match. Added
+    The way through encoder, core, trees and output register is the same for every match. Added
     to it are the wait for the two to meet, the hops, the words scanned before, and in a chain the
-    turns of mergers that had nothing to do yet.
+    way of the command to the lines, of the result along its line, and the turns of mergers that had
+    nothing to do yet.
     """
     capacity = params.window_capacity
     match = met(params, age)
     period = step_cycles(params, capacity, params.cores)
-    levels = tree_levels(params.cores, params.merge_arity)
-    inside = SCAN_CYCLES[params.forward] + levels + turn_cycles(params, match.core)
     if params.design == "splitjoin":
+        levels = tree_levels(params.cores, params.merge_arity)
         inside = levels + SPLIT_CYCLES + levels
         inside += SHARED_CYCLES if params.has_shared_comparators else 0
+    else:
+        inside = SCAN_CYCLES[params.forward] + line_cycles(params, match.core)
+        inside += spread_levels(params) if params.forward == "step" else 0
     around = bound_stages(params) + CODE_CYCLES + inside + OUTPUT_CYCLES
     return around + match.later_tuples * period + match.hops + match.word
 

@@ -1,0 +1,225 @@
+"""Lines that carry results from neighbour to neighbour to where they are queued.
+
+The cores of a chain lie side by side, and so do the wires of a line: whatever is on it moves one
+core on in every cycle, and nothing makes it wait. A core puts a result where there is none. At the
+end of a line a queue takes what arrives; before it could be full, it stops the cores from adding to
+what is under way. So no wire is longer than from one core to the next, save those that stop, and no
+decision reaches back from where results are taken.
+
+What comes from far is not held up by what is near, which finds no gap while the line is full. A
+queue that takes no result is full at some time, then the core makes no more results, and in the
+end all of them: those from afar come to an end, and the near ones have their turn.
+"""
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+from amaranth.hdl import Assert, Module, Mux, Signal, Value
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out
+
+from streamjoin_common.contract import DesignParams
+from streamjoin_hw.rtl.streams import Component, View, met_layout, payload_of, registers_of
+
+LINE_CORES = 8
+"""Maximum cores of a line: a result passes each of them, in a cycle."""
+
+STOP_WORDS = 3
+"""Words beside a line's that still arrive after the one by which a queue begins to be full.
+
+Its level shows it (1 cycle), the stop is registered at the queue (1) and in the core (1).
+"""
+
+
+def line_lengths(cores: int) -> tuple[int, ...]:
+    """Return how many cores each line has: as few lines as there can be, of about one length."""
+    lines = -(-cores // LINE_CORES)
+    firsts = [cores * line // lines for line in range(lines + 1)]
+    return tuple(end - first for first, end in itertools.pairwise(firsts))
+
+
+def lines_of_cores(cores: int) -> list[int]:
+    """Return for each core the line that it is on."""
+    return [line for line, length in enumerate(line_lengths(cores)) for _ in range(length)]
+
+
+def line_layout(layout: data.Layout) -> data.StructLayout:
+    """Layout of one place on a line: a result, if it is ``valid``."""
+    return data.StructLayout({"valid": 1, "body": layout})
+
+
+def line_members(params: DesignParams) -> dict[str, Any]:
+    """Ports of a core on a line."""
+    place = line_layout(met_layout(params))
+    return {"line_i": In(place), "line_o": Out(place), "line_stop": In(1)}
+
+
+class LinePlace(Component):
+    """A core's place on a line.
+
+    Parameters
+    ----------
+    layout : Layout
+        Layout of a result.
+
+    Members
+    -------
+    results : In(stream.Signature(layout))
+        Those of the core; ``ready`` depends on registers alone.
+    line_i : In(line_layout(layout)), line_o : Out(line_layout(layout))
+        From and to the neighbours; out of registers.
+    line_stop : In(1)
+        Add no result from the next cycle on.
+    """
+
+    results: stream.Interface
+    line_i: View
+    line_o: View
+    line_stop: Signal
+
+    def __init__(self, layout: data.Layout) -> None:
+        self.layout = layout
+        place = line_layout(layout)
+        super().__init__(
+            {
+                "results": In(stream.Signature(layout)),
+                "line_i": In(place),
+                "line_o": Out(place),
+                "line_stop": In(1),
+            }
+        )
+
+    def elaborate(self, _platform: object) -> Module:
+        """Build the register."""
+        m = Module()
+        stopped = Signal()
+        place = registers_of(line_layout(self.layout), "valid", name="place")
+        m.d.comb += [
+            self.results.ready.eq(~self.line_i.valid & ~stopped),
+            self.line_o.eq(place),
+        ]
+        m.d.sync += [
+            stopped.eq(self.line_stop),
+            place.valid.eq(self.line_i.valid | (self.results.valid & ~stopped)),
+            place.body.eq(
+                Mux(self.line_i.valid, self.line_i.body.as_value(), self.results.p.as_value())
+            ),
+        ]
+        return m
+
+
+def add_place(m: Module, core: Any, results: stream.Interface) -> View:
+    """Add a core's place, between the core's ports; return what is on it."""
+    m.submodules.place = place = LinePlace(results.p.shape())
+    wiring.connect(m, results, place.results)
+    m.d.comb += [
+        place.line_i.eq(core.line_i),
+        place.line_stop.eq(core.line_stop),
+        core.line_o.eq(place.line_o),
+    ]
+    on_line: View = place.line_o
+    return on_line
+
+
+class LineEnd(Component):
+    """The queue at the end of a line.
+
+    Latency 2 cycles, throughput 1 result a cycle.
+
+    Parameters
+    ----------
+    layout : Layout
+        Layout of a result.
+    cores : int
+        Cores of the line.
+
+    Members
+    -------
+    line_i : In(line_layout(layout))
+        From the last core.
+    reset : In(1)
+        Empty it.
+    line_stop : Out(1)
+        To every core of the line; from a register.
+    o : Out(stream.Signature(layout))
+        From registers.
+    busy : Out(1)
+        A result is inside.
+    """
+
+    line_i: View
+    reset: Signal
+    line_stop: Signal
+    o: stream.Interface
+    busy: Signal
+
+    def __init__(self, layout: data.Layout, cores: int) -> None:
+        self.layout = layout
+        self.cores = cores
+        # As many places again as there are results under way: what is queued lasts until new ones
+        # arrive.
+        self.places = 1 << (2 * (cores + STOP_WORDS) - 1).bit_length()
+        super().__init__(
+            {
+                "line_i": In(line_layout(layout)),
+                "reset": In(1),
+                "line_stop": Out(1),
+                "o": Out(stream.Signature(layout)),
+                "busy": Out(1),
+            }
+        )
+
+    def elaborate(self, _platform: object) -> Module:
+        """Build memory, pointers and the register in front of the output."""
+        m = Module()
+        memory: Any = Memory(shape=self.layout, depth=self.places, init=[])
+        m.submodules.memory = memory
+        write, read = memory.write_port(), memory.read_port(domain="comb")
+        begin, end, level = (
+            Signal(range(self.places + many), name=name, reset_less=True)
+            for name, many in (("begin", 0), ("end", 0), ("level", 1))
+        )
+        valid, waits, payload = Signal(reset_less=True), Signal(), payload_of(self.layout)
+        takes, lost = Signal(), Signal()
+        m.d.comb += [
+            write.addr.eq(end),
+            write.data.eq(self.line_i.body),
+            write.en.eq(self.line_i.valid),
+            read.addr.eq(begin),
+            waits.eq(level != 0),
+            takes.eq(waits & (self.o.ready | ~valid)),
+            self.o.valid.eq(valid),
+            self.o.payload.eq(payload),
+            self.busy.eq(waits | valid),
+            Assert(~lost, "a line's queue overflowed"),
+        ]
+        m.d.sync += [
+            lost.eq(self.line_i.valid & (level == self.places)),
+            end.eq(end + self.line_i.valid),
+            begin.eq(begin + takes),
+            level.eq(level + self.line_i.valid - takes),
+            self.line_stop.eq(level > self.places - self.cores - STOP_WORDS),
+        ]
+        with m.If(self.o.ready | ~valid):
+            m.d.sync += [valid.eq(waits), payload.eq(read.data)]
+        with m.If(self.reset):
+            m.d.sync += [begin.eq(0), end.eq(0), level.eq(0), valid.eq(0)]
+        return m
+
+
+def connect_lines(
+    m: Module, layout: data.Layout, cores: Sequence[Any], resets: Sequence[Value]
+) -> list[LineEnd]:
+    """Put cores on lines, the first one of each without a neighbour; return the lines' ends."""
+    ends: list[LineEnd] = []
+    left = list(cores)
+    for length, reset in zip(line_lengths(len(cores)), resets, strict=True):
+        m.submodules[f"line{len(ends)}"] = end = LineEnd(layout, length)
+        m.d.comb += end.reset.eq(reset)
+        line, left = left[:length], left[length:]
+        for before, after in zip(line, [*line[1:], end], strict=True):
+            m.d.comb += [after.line_i.eq(before.line_o), before.line_stop.eq(end.line_stop)]
+        ends.append(end)
+    return ends

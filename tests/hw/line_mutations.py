@@ -1,0 +1,118 @@
+"""Faults in how a chain's cores are told, and in how their results are collected."""
+
+from tests.hw.mutation import Mutation
+
+from streamjoin_hw.formal.faults import Fault
+
+LINE_MUTATIONS = {
+    "stop-ignored": Mutation(
+        Fault(
+            "rtl.chain.line",
+            "stopped.eq(self.line_stop)",
+            "stopped.eq(0)",
+            "a core puts results on a line that was stopped",
+        ),
+        "test_line.py::test_a_queue_that_nobody_empties_stops_its_line_before_it_overflows[3]",
+        "a line's queue overflowed",
+    ),
+    "stop-late": Mutation(
+        Fault(
+            "rtl.chain.line",
+            "level > self.places - self.cores - STOP_WORDS",
+            "level > self.places - STOP_WORDS",
+            "a line is stopped when there is no room for what is on it",
+        ),
+        "test_line.py::test_a_queue_that_nobody_empties_stops_its_line_before_it_overflows[8]",
+        "a line's queue overflowed",
+    ),
+    "stop-one-late": Mutation(
+        Fault(
+            "rtl.chain.line",
+            "level > self.places - self.cores - STOP_WORDS",
+            "level > self.places - self.cores - STOP_WORDS + 1",
+            "a line is stopped one result late",
+        ),
+        "test_line.py::test_a_queue_that_nobody_empties_stops_its_line_before_it_overflows[8]",
+        "a line's queue overflowed",
+    ),
+    "line-overrun": Mutation(
+        Fault(
+            "rtl.chain.line",
+            "self.results.ready.eq(~self.line_i.valid & ~stopped)",
+            "self.results.ready.eq(~stopped)",
+            "a core gives a result to a place that is taken",
+        ),
+        "test_line.py::test_a_line_passes_everything_once_and_its_queue_never_overflows[0.5-0.5-2]",
+        "payloads arrived, not",
+    ),
+    "queue-short": Mutation(
+        Fault(
+            "rtl.chain.line",
+            "(2 * (cores + STOP_WORDS) - 1)",
+            "(cores + STOP_WORDS - 1)",
+            "a queue is empty before the results of the far cores arrive",
+        ),
+        "test_line.py::test_a_line_gives_a_result_in_every_cycle_after_it_was_stopped[8]",
+        "assert",
+    ),
+    "queue-outlives-a-reset": Mutation(
+        Fault(
+            "rtl.chain.line",
+            "with m.If(self.reset):",
+            "with m.If(self.reset & self.line_i.valid):",
+            "a line's queue keeps its results through a reset",
+        ),
+        "test_line.py::test_a_reset_empties_a_line_s_queue",
+        "a payload too many",
+    ),
+    "branch-early": Mutation(
+        Fault(
+            "rtl.chain.array",
+            "r_entry, spread.levels, name",
+            "r_entry, 0, name",
+            "an R tuple is gone when the first core obeys the command to take it",
+        ),
+        "test_handshake.py::test_inputs_are_exact_over_several_lines_of_cores[step]",
+        "pairs missing",
+    ),
+    "hold-of-one-line": Mutation(
+        Fault(
+            "rtl.chain.spread",
+            "return 8 + 2 * spread_levels(params)\n\n\ndef quiet",
+            "return 4 + 0 * spread_levels(params)\n\n\ndef quiet",
+            "a core asks to hold when what is on its way to the lines has no room",
+        ),
+        "test_handshake.py::test_one_key_in_several_lines_never_overflows_a_fifo[step]",
+        "a result FIFO overflowed",
+    ),
+    "reset-unsettled": Mutation(
+        Fault(
+            "rtl.chain.spread",
+            "left = Signal(2 * self.levels + 4, init=-1)",
+            "left = Signal(2 * self.levels + 4)",
+            "results of before a reset are given after it",
+        ),
+        "test_handshake.py::test_a_reset_in_the_middle_leaves_nothing_in_any_line[fast]",
+        "surplus",
+    ),
+    "cleared-before-the-reset": Mutation(
+        Fault(
+            "rtl.chain.forwarding",
+            "clears, spread.levels + 1, name",
+            "clears, 0, name",
+            "a core is cleared before the reset reaches it",
+        ),
+        "test_handshake.py::test_a_reset_in_the_middle_leaves_nothing_in_any_line[fast]",
+        "surplus",
+    ),
+    "or-forgets-a-line": Mutation(
+        Fault(
+            "rtl.chain.spread",
+            "group, left = left[:size], left[size:]",
+            "group, left = left[: max(1, size - 1)], left[size:]",
+            "the last core of a line is not heard",
+        ),
+        "test_line.py::test_every_line_hears_at_once_and_every_core_is_heard_at_once[49]",
+        "assert",
+    ),
+}
