@@ -100,8 +100,7 @@ class DesignParams:
         Buckets of each stream's index that are for one frequent key each, a power of two from 2 to
         65536, or 0 for none; for ``"splitjoin-hash"``.
     beat_results : int
-        Maximum results in a beat, 1 or 2; with 2, two links are followed in a cycle. For
-        ``"splitjoin-hash"``.
+        Maximum results in a beat, 1 or 2, and links followed at once; for ``"splitjoin-hash"``.
     kinds : str
         Kinds of join that a register chooses from: ``"inner"`` alone, or ``"all"``, for which
         payloads are kept outside the windows. A chain that forwards by step has ``"inner"``.

@@ -55,7 +55,6 @@ class Lookup(Harness):
 
     def __init__(self, windows: tuple[int, int], *, dense: bool = False, own: bool = False) -> None:
         super().__init__()
-        others = {"lanes": 2, "own_buckets": 2, "beat_results": 2} if own else {"lanes": 1}
         self.params = DesignParams(
             design="splitjoin-hash",
             cores=1,
@@ -65,7 +64,9 @@ class Lookup(Harness):
             buckets=2,
             ways=2,
             lead_tuples=8,
-            **others,
+            lanes=2 if own else 1,
+            own_buckets=2 if own else 0,
+            beat_results=2 if own else 1,
         )
         self.windows = windows
         self.side = self.free(1, "side")
@@ -117,7 +118,9 @@ class Lookup(Harness):
         owed, met = Signal(), Signal()
         self._follow(m, taken, number, owed)
         last = Signal(self.params.payload_bits)
-        p, was_met, before = dut.results.p, met, last
+        p = dut.results.p
+        was_met: Value = met
+        before: Value = last
         results = [(p.r_payload, p.s_payload, dut.results.valid)]
         if self.params.beat_results > 1:
             valid = dut.results.valid & p.second

@@ -10,7 +10,7 @@ tuples a cycle; the whole predicate is compared there. Results are thus grouped 
 tuple, in its order of arrival: the design never does anything out of order.
 
 A tuple a cycle is accepted as long as the queue does not fill up, that is, as long as the matches
-owed, one a cycle at the output, and the reads in vain are no more than the tuples.
+owed, one or two a cycle at the output, and the reads in vain are no more than the tuples.
 """
 
 from typing import Any
