@@ -13,8 +13,8 @@ was therefore pushed after the name that is out of date, has been met already, a
 what was met since: the walk ends there. So no partner is met twice, and none is invented. Nothing
 of this depends on what memories held at the start.
 
-The same holds for a key's own bucket (:mod:`streamjoin_hw.rtl.hash.stream_index`): the shared bucket
-as it was when the own one was claimed is its end.
+The same holds for a key's own bucket (:mod:`streamjoin_hw.rtl.hash.stream_index`): it ends with the
+shared bucket as it was when the own one was claimed.
 
 A tuple's slot is not written anew while an earlier tuple may read it: at most ``lead_tuples`` are
 accepted behind a tuple that still looks, and the ring has as many slots more than a window.
