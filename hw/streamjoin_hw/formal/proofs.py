@@ -295,8 +295,8 @@ PROOFS = {
         "looked up behind own buckets, two results a beat: owed pairs are given once and in order",
         partial(Lookup, (1, 3), dense=True, own=True),
         CLAIMED_AND_LOST,
-        quick_depth=20,
-        depth=24,
+        quick_depth=17,
+        depth=20,
     ),
     "index-slots": Proof(
         "an ordered index: a slot is used from when it is taken until it is freed",
