@@ -111,6 +111,14 @@ class Driver {
             {field(STREAMJOIN_RESULT_R_PAYLOAD_OFFSET, STREAMJOIN_RESULT_R_PAYLOAD_WIDTH),
              field(STREAMJOIN_RESULT_S_PAYLOAD_OFFSET, STREAMJOIN_RESULT_S_PAYLOAD_WIDTH),
              top_.m_axis_results_tuser, static_cast<bool>(top_.m_axis_results_tlast)});
+#ifdef STREAMJOIN_TUSER_SECOND  // in designs whose beats may be two results
+        if (top_.m_axis_results_tuser & STREAMJOIN_TUSER_SECOND)
+          results.push_back({field(STREAMJOIN_RESULT_R_PAYLOAD_SECOND_OFFSET,
+                                   STREAMJOIN_RESULT_R_PAYLOAD_SECOND_WIDTH),
+                             field(STREAMJOIN_RESULT_S_PAYLOAD_SECOND_OFFSET,
+                                   STREAMJOIN_RESULT_S_PAYLOAD_SECOND_WIDTH),
+                             STREAMJOIN_TUSER_RESULT, false});
+#endif
         quiet = 0;
       }
       const bool ended = !results.empty() && results.back().last;

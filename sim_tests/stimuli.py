@@ -103,6 +103,8 @@ DESIGNS = {
         buckets=4,
         ways=4,
         lead_tuples=16,
+        own_buckets=4,
+        beat_results=2,
     ),
     "index-4": DesignParams(
         design="splitjoin-index",

@@ -245,20 +245,22 @@ class Testbench:
             beats.append(self.sink.beats.popleft())
         data, user, last = beats.pop()
         assert (data, user, last) == (0, 1 << TUser.PUNCTUATION, 1), "bad punctuation"
-        r, s = contract.result_layout(self.params)
+        fields = contract.result_beat_layout(self.params)
+        counted = [TUser.RESULT, TUser.SECOND][: self.params.beat_results]
+        others = 1 << TUser.SIDE | sum(1 << bit for bit in counted[1:])
         pairs = []
         for data, user, last in beats:
             assert last == 0, "tlast on a beat that is not the last"
             if stars is not None and user & 1 << TUser.PUNCTUATION:
                 stars.append(len(pairs))
                 continue
-            assert user & ~(1 << TUser.SIDE) == 1 << TUser.RESULT, f"tuser {user:#b} on a result"
-            pairs.append(
-                (
-                    (data >> r.offset) & ((1 << r.width) - 1),
-                    (data >> s.offset) & ((1 << s.width) - 1),
-                )
-            )
+            assert user & ~others == 1 << TUser.RESULT, f"tuser {user:#b} on a result"
+            values = [data >> field.offset & (1 << field.width) - 1 for field in fields]
+            pairs += [
+                (values[2 * number], values[2 * number + 1])
+                for number, bit in enumerate(counted)
+                if user >> bit & 1
+            ]
         return pairs
 
     async def check_input(self, workload: Workload, *, by_bit: bool = False) -> None:

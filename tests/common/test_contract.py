@@ -51,6 +51,9 @@ SPLIT = DesignParams(design="splitjoin", cores=40, segment_tuples=8, order="inne
 
 HASH = DesignParams(design="splitjoin-hash", cores=1, segment_tuples=8, lanes=2)
 
+HASH_CHANGES: dict[str, Any] = {"own_buckets": 16, "beat_results": 2}
+"""For each parameter of the hash index alone another value."""
+
 
 @pytest.mark.parametrize(
     "params", [BASE, dataclasses.replace(BASE, theta=CHANGES["theta"]), *PRESETS.values()]
@@ -65,6 +68,7 @@ def test_every_parameter_but_the_design_has_a_change_here() -> None:
         "design",
         *CHANGES,
         *SPLIT_CHANGES,
+        *HASH_CHANGES,
     }
 
 
@@ -88,10 +92,48 @@ def test_every_parameter_of_splitjoin_changes_its_digest_and_is_of_no_other_desi
             dataclasses.replace(other, **change)
 
 
+@pytest.mark.parametrize("name", HASH_CHANGES)
+def test_parameters_of_the_hash_index_change_its_digest_and_are_refused_elsewhere(
+    name: str,
+) -> None:
+    change = {name: HASH_CHANGES[name]}
+    assert dataclasses.replace(HASH, **change).digest != HASH.digest
+    assert name not in HASH.to_dict(), "designs made before there was a choice keep their digest"
+    for other in (BASE, SPLIT):
+        with pytest.raises(
+            ParameterError, match=f"^{name} must be .* in the design {other.design}"
+        ):
+            dataclasses.replace(other, **change)
+
+
+@pytest.mark.parametrize("bits", [8, 10, 32])
+def test_the_second_result_of_a_beat_begins_at_a_byte_and_is_named_after_the_first(
+    bits: int,
+) -> None:
+    one = dataclasses.replace(HASH, payload_bits=bits)
+    two = dataclasses.replace(one, beat_results=2)
+    first = contract.result_layout(two)
+    assert contract.result_beat_layout(one) == first == contract.result_layout(one)
+    beat = contract.result_beat_layout(two)
+    size = contract.beat_bits(first)
+    assert contract.beat_bits(beat) == 2 * size
+    assert beat[:2] == first
+    assert [(each.name, each.offset, each.width) for each in beat[2:]] == [
+        (f"{each.name}_second", size + each.offset, each.width) for each in first
+    ]
+    assert contract.tuser_bits(one) == len(contract.tuser_of(one)) == 3
+    assert contract.tuser_bits(two) == len(contract.tuser_of(two)) == 4
+    assert "TUSER_SECOND 0x8" in contract.c_header(two)
+    assert "SECOND" not in contract.c_header(one)
+    # A DMA gets a result a word all the same.
+    assert contract.result_word_bits(two) == contract.result_word_bits(one)
+
+
 def test_the_interface_version_changes_the_digest(monkeypatch: pytest.MonkeyPatch) -> None:
     newer = dataclasses.replace(BASE, forward="fast", kinds="all")
-    newest = dataclasses.replace(SPLIT, stars="grouped")
-    assert [params.interface_version for params in (BASE, newer, newest)] == [2, 3, 4]
+    groups = dataclasses.replace(SPLIT, stars="grouped")
+    newest = dataclasses.replace(HASH, beat_results=2)
+    assert [params.interface_version for params in (BASE, newer, groups, newest)] == [2, 3, 4, 5]
     before = BASE.digest, newest.digest
     monkeypatch.setattr(contract.params, "INTERFACE_VERSION", contract.INTERFACE_VERSION + 1)
     # Nothing has changed for a design that has none of the newest registers.
@@ -186,6 +228,23 @@ def test_a_parameter_out_of_range_is_named(changes: dict[str, Any], sentence: st
         ({"buckets": 12}, "buckets must be a power of two from 2 to 65536, not 12"),
         ({"lead_tuples": 4}, "lead_tuples must be a power of two from 8 to 4096, not 4"),
         ({"ways": 17}, "ways must be an integer from 2 to 16, not 17"),
+        (
+            {"own_buckets": 8192},
+            "own_buckets must be 0 or a power of two from 2 to buckets = 4096, not 8192",
+        ),
+        (
+            {"own_buckets": 3},
+            "own_buckets must be 0 or a power of two from 2 to buckets = 4096, not 3",
+        ),
+        ({"beat_results": 3}, "beat_results must be an integer from 1 to 2, not 3"),
+        (
+            {"beat_results": 2, "lanes": 1},
+            "lanes must be at least 2 where a beat has 2 results, not 1",
+        ),
+        (
+            {"beat_results": 2, "kinds": "all"},
+            "kinds must be inner where a beat has 2 results, not 'all'",
+        ),
         (
             {"terms": REFERENCE_BAND},
             "terms must hold an equi term for splitjoin-hash, not band:int32,band:float32",

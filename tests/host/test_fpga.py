@@ -160,6 +160,19 @@ def test_latency_under_a_load_counts_the_wait_for_the_design() -> None:
     assert replayed.metrics["latency_us"]["max"] > 2 * instant.metrics["latency_us"]["max"]
 
 
+@pytest.mark.parametrize("window", ["count:12", "time:4us", "all"])
+def test_two_results_a_beat_are_two_pairs_in_order_each_at_its_cycle(window: str) -> None:
+    engine, times = catalog.get("fpga-splitjoin-hash"), list(range(120))
+    r = cases.stream("r", times, [x % 3 if x % 2 else 7 for x in times])
+    s = cases.stream("s", [x // 2 for x in times], [x % 5 if x % 3 else 7 for x in times])
+    knobs = {"segment": 12, "lanes": 4, "buckets": 4, "ways": 3, "lead": 8}
+    knobs |= {"own_buckets": 2, "beat_results": 2}
+    check(engine, r, s, cases.EQUI, parse_window(window), knobs=knobs, order="outer")
+    asked: dict[str, Any] = {"knobs": knobs | {"kinds": "device"}, "how": "left"}
+    with pytest.raises(UnsupportedError, match="kinds must be inner where a beat has 2 results"):
+        outcome_of(engine, r, s, cases.EQUI, parse_window("count:12"), **asked)
+
+
 def test_what_cannot_be_replayed_is_refused_in_a_sentence() -> None:
     r = cases.stream("r", [1], [1])
     with pytest.raises(UnsupportedError, match="under count and time windows, not under all"):

@@ -4,11 +4,16 @@ from tests.hw.mutation import Mutation
 
 from streamjoin_hw.formal.faults import Fault
 
+LEADS = (
+    "test_hash_own.py::"
+    "test_an_index_leads_to_all_tuples_of_a_tag_in_the_window_and_to_few_others[0.7]"
+)
+
 HASH_MUTATIONS = {
     "bucket-behind": Mutation(
         Fault(
             "rtl.hash.index",
-            "again.eq(self.push & (self.bucket == looked_at))",
+            "again.eq(self.push & (self.address == looked_at))",
             "again.eq(0)",
             "a bucket that is looked at right after a push does not show it",
         ),
@@ -57,10 +62,10 @@ HASH_MUTATIONS = {
     ),
     "link-to-the-wrong-tuple": Mutation(
         Fault(
-            "rtl.hash.join",
-            "of_r.names[last].sequence)",
-            "of_r.names[0].sequence)",
-            "a tuple of R is linked to the newest of its bucket",
+            "rtl.hash.stream_index",
+            "self.link.eq(self.names[ways - 1])",
+            "self.link.eq(self.names[0])",
+            "a tuple is linked to the newest of its bucket",
         ),
         "test_hash.py::test_one_key_everywhere_is_exact_and_overflows_nothing[3]",
         "pairs missing",
@@ -104,5 +109,105 @@ HASH_MUTATIONS = {
         ),
         "test_hash.py::test_one_key_everywhere_is_exact_and_overflows_nothing[3]",
         "a result FIFO overflowed",
+    ),
+    "own-bucket-taken-away": Mutation(
+        Fault(
+            "rtl.hash.stream_index",
+            "& ~self._is_held(own.names[0])",
+            "& (own.key == own.key)",
+            "an own bucket is claimed while its tuples are in the window",
+        ),
+        LEADS,
+        "assert",
+    ),
+    "own-bucket-never-claimed": Mutation(
+        Fault(
+            "rtl.hash.stream_index",
+            "& (oldest.tag == self.tag)",
+            "& (oldest.tag != oldest.tag)",
+            "no key gets a bucket of its own",
+        ),
+        LEADS,
+        "assert",
+    ),
+    "own-bucket-of-another": Mutation(
+        Fault(
+            "rtl.hash.stream_index",
+            "is_own.eq(own.key == key)",
+            "is_own.eq(own.key[:-2] == key[:-2])",
+            "tags that share an own bucket are taken for one another",
+        ),
+        LEADS,
+        "assert",
+    ),
+    "pushed-twice": Mutation(
+        Fault(
+            "rtl.hash.stream_index",
+            "table.push.eq(self.push & ~is_own & ~claims)",
+            "table.push.eq(self.push)",
+            "a tuple is named in its key's own bucket and in the shared one",
+        ),
+        LEADS,
+        "assert",
+    ),
+    "own-links-ignored": Mutation(
+        Fault(
+            "rtl.hash.stream_index",
+            "self.behind.eq(is_own | ",
+            "self.behind.eq(",
+            "no link is followed from an own bucket",
+        ),
+        LEADS,
+        "assert",
+    ),
+    "second-link-from-the-wrong-lane": Mutation(
+        Fault(
+            "rtl.hash.walk",
+            "lane.eq(lane_of(params, task.slots[step]))",
+            "lane.eq(lane_of(params, task.slots[0]))",
+            "of two links that are read at once the first is followed twice",
+        ),
+        "test_hash_own.py::test_one_key_everywhere_is_exact_with_two_results_a_beat[8]",
+        "pairs missing",
+    ),
+    "second-link-out-of-order": Mutation(
+        Fault(
+            "rtl.hash.walk",
+            "before, leads_on, listed = place, follows,",
+            "before, leads_on, listed = task.last, follows,",
+            "the second of two links may lead to a tuple that is younger than the first's",
+        ),
+        "test_hash_own.py::test_the_second_of_two_links_is_not_followed_to_the_first_ones_tuple[5]",
+        "surplus",
+    ),
+    "second-result-given-twice": Mutation(
+        Fault(
+            "rtl.matching",
+            "held.mask.eq(both)",
+            "held.mask.eq(one)",
+            "of three results of a word the second is given twice",
+        ),
+        "test_hash_own.py::test_a_word_leaves_as_beats_of_two_results_and_the_lowest_lane_first",
+        "assert",
+    ),
+    "second-result-not-counted": Mutation(
+        Fault(
+            "rtl.top",
+            "counters.result.eq(2)",
+            "counters.result.eq(1)",
+            "the register counts beats, not results",
+        ),
+        "test_hash_model.py::test_the_counter_counts_results_and_not_beats",
+        "assert",
+    ),
+    "second-result-not-in-the-packet": Mutation(
+        Fault(
+            "rtl.board_top",
+            "return Mux(is_second, self.i_data[bits:], self.i_data[:bits]), follows",
+            "return self.i_data[:bits], follows",
+            "a packet has the first result of a beat twice",
+        ),
+        "test_board.py::test_two_results_of_a_beat_are_two_words_of_a_packet[0-0]",
+        "assert",
     ),
 }

@@ -154,6 +154,52 @@ def test_results_come_in_packets_that_their_trailers_describe(idle: float, stall
     assert len(packets) >= len(owed) / 16
 
 
+@STALLS
+def test_two_results_of_a_beat_are_two_words_of_a_packet(idle: float, stall: float) -> None:
+    """Also where the packet is full between them, and grows old while a word waits."""
+    params = DesignParams(
+        design="splitjoin-hash", cores=1, segment_tuples=8, lanes=2, beat_results=2
+    )
+    rng = random.Random(7)
+    beats, owed = [], []
+    for _ in range(200):
+        user = rng.choice([0b1, 0b1001, 0b1101, 0b10])
+        words = [rng.getrandbits(64), rng.getrandbits(64)]
+        owed += words[: {0b10: 0, 0b1: 1}.get(user, 2)]
+        beats.append((words[0] | words[1] << 64, user, 0))
+    beats.append((0, 0b10, 1))
+    writer = PacketWriter(params, packet_results=5, packet_cycles=9)
+    given: list[int] = []
+    trailers: list[dict[str, int]] = []
+
+    async def source(ctx: Any) -> None:
+        def offer(beat: tuple[int, int, int]) -> None:
+            for signal, value in zip(
+                (writer.i_data, writer.i_user, writer.i_last), beat, strict=True
+            ):
+                ctx.set(signal, value)
+
+        pauses = random.Random(5)
+        await feed(
+            ctx, offer, writer.i_valid, writer.i_ready, beats, lambda: pauses.random() < idle
+        )
+
+    async def sink(ctx: Any) -> None:
+        pauses = random.Random(6)
+        outputs = (writer.o_valid, writer.o_ready, (writer.o_data, writer.o_last), 1)
+        while not trailers or not trailers[-1]["end"]:
+            ((data, last),) = await collect(ctx, *outputs, lambda: pauses.random() < stall)
+            if last:
+                trailers.append(split(TRAILER, data))
+            else:
+                given.append(data)
+
+    simulate(writer, source, sink)
+    assert given == owed
+    assert sum(each["results"] for each in trailers) == len(owed)
+    assert {each["results"] for each in trailers} >= {5}
+
+
 def test_a_packet_is_closed_when_it_is_old_though_nothing_follows() -> None:
     writer = PacketWriter(PARAMS, packet_results=16, packet_cycles=40)
 

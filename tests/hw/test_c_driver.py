@@ -3,7 +3,10 @@
 import hashlib
 import re
 import subprocess
+from functools import partial
 from pathlib import Path
+
+import pytest
 
 from streamjoin_common.contract import (
     HEADER_NAME,
@@ -19,6 +22,17 @@ from streamjoin_hw.flow import build, emit, toolchain
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "verilated_driver.cpp"
 PARAMS = DesignParams(cores=1, segment_tuples=4)
+PAIRS = DesignParams(
+    design="splitjoin-hash",
+    cores=1,
+    segment_tuples=32,
+    lanes=2,
+    buckets=8,
+    ways=3,
+    lead_tuples=8,
+    beat_results=2,
+)
+"""A beat of its output may have two results."""
 
 
 def test_the_header_and_the_manifest_name_every_register_and_field_once() -> None:
@@ -43,18 +57,19 @@ def test_the_header_and_the_manifest_name_every_register_and_field_once() -> Non
     }
 
 
-def test_the_manifest_describes_the_ports_of_the_verilog() -> None:
-    verilog = emit.verilog_source(PARAMS)
+@pytest.mark.parametrize("params", [PARAMS, PAIRS], ids=["one", "two"])
+def test_the_manifest_describes_the_ports_of_the_verilog(params: DesignParams) -> None:
+    verilog = emit.verilog_source(params)
     top = verilog[verilog.index("module streamjoin_top(") :]
-    for port in manifest(PARAMS)["ports"]:
+    for port in manifest(params)["ports"]:
         bits = "" if port["bits"] == 1 else f"[{port['bits'] - 1}:0] "
         assert f"  {port['direction']}put {bits}{port['name']};" in top
 
 
-def _executable(made: Path) -> None:
+def _executable(made: Path, params: DesignParams) -> None:
     """Compile the example against the Verilated design; Verilator's own library is kept."""
     tool, cxx = toolchain.verilator(), toolchain.compiler()
-    verilog = emit.emit_verilog(PARAMS, made / "design")
+    verilog = emit.emit_verilog(params, made / "design")
     objects = made / "obj"
     # The flags of all models: what is kept of Verilator's library is linked with them too.
     flags = [*build.VERILATOR_FLAGS, "--exe", "--Mdir", str(objects), "-CFLAGS"]
@@ -76,10 +91,13 @@ def _executable(made: Path) -> None:
     toolchain.run([*make, "-o", build._RUNTIME, "Vstreamjoin_top"], tool.env(), 300, "linking")
 
 
-def test_a_driver_made_of_the_header_alone_joins_on_the_verilated_design() -> None:
-    sources = [emit.verilog_source(PARAMS), c_header(PARAMS), EXAMPLE.read_text(), HEADER_NAME]
+@pytest.mark.parametrize("params", [PARAMS, PAIRS], ids=["one", "two"])
+def test_a_driver_made_of_the_header_alone_joins_on_the_verilated_design(
+    params: DesignParams,
+) -> None:
+    sources = [emit.verilog_source(params), c_header(params), EXAMPLE.read_text(), HEADER_NAME]
     key = hashlib.sha256("".join(sources).encode()).hexdigest()[:16]
-    made = cache.entry("examples", key, _executable, max_entries=4)
+    made = cache.entry("examples", key, partial(_executable, params=params), max_entries=4)
     done = subprocess.run(
         [made / "obj" / "Vstreamjoin_top"], capture_output=True, text=True, timeout=60, check=False
     )

@@ -139,7 +139,7 @@ def test_model_copies_to_a_folder_that_is_not_there(
             "--param must be NAME=VALUE with NAME one of design, cores, segment_tuples, lanes, "
             "terms, payload_bits, merge_arity, result_fifo_words, forward, probes, order, "
             "timestamp_bits, window_memory, theta, buckets, ways, lead_tuples, comparators, "
-            "kinds, stars, not 'lanes'",
+            "kinds, stars, own_buckets, beat_results, not 'lanes'",
         ),
         (
             ("verilog", "--preset", "tiny"),

@@ -9,7 +9,7 @@ import pytest
 from amaranth.hdl import Elaboratable, Module, ResetInserter, Signal
 from tests.hw.checks import Kept, give, nothing_more, pauses, simulate, spread, take
 
-from streamjoin_common.contract import DesignParams, TUser, bucket_writes
+from streamjoin_common.contract import DesignParams, TUser, bucket_writes, tuser_bits
 from streamjoin_common.contract.presets import EQUI, REFERENCE_BAND
 from streamjoin_hw.rtl.core_array import registered_or
 from streamjoin_hw.rtl.join import Join
@@ -125,6 +125,14 @@ def run_inputs(
     simulate(reset_join, *ends_of(join, workloads, expected, idle, stall, first))
 
 
+def pairs_of(params: DesignParams, beat: int) -> list[tuple[int, int]]:
+    """Return the results of a beat of the output, in their order."""
+    bits = params.payload_bits
+    mask, user = (1 << bits) - 1, beat >> 2 * bits * params.beat_results
+    results = [beat, *[beat >> 2 * bits][: user >> TUser.SECOND & params.beat_results - 1]]
+    return [(each & mask, each >> bits & mask) for each in results]
+
+
 def ends_of(
     join: Join,
     workloads: list[Workload],
@@ -146,20 +154,22 @@ def ends_of(
             await ctx.tick().until(join.drained)
 
     async def sink(ctx: Any) -> None:
-        bits = join.params.payload_bits
-        mask = (1 << bits) - 1
+        params = join.params
+        bits = 2 * params.payload_bits * params.beat_results
+        last = tuser_bits(params)
         while not begun:
             await ctx.tick()
         for workload, pairs in zip(workloads, expected, strict=True):
             beats: list[int] = []
-            while not beats or not beats[-1] >> (2 * bits + TUser.BITS):
+            while not beats or not beats[-1] >> (bits + last):
                 beats += await take(ctx, join.o, 1, pauses(len(beats), stall), patience=1500)
-            received = [(beat & mask, beat >> bits & mask) for beat in beats[:-1]]
+            received = [pair for beat in beats[:-1] for pair in pairs_of(params, beat)]
             assert difference(pairs, received) == "", difference(pairs, received)
             assert out_of_order(workload, received) == ""
-            assert beats[-1] == (1 << TUser.PUNCTUATION | 1 << TUser.BITS) << 2 * bits
-            sides = {beat >> (2 * bits) for beat in beats[:-1]}
-            assert sides <= {1 << TUser.RESULT, 1 << TUser.RESULT | 1 << TUser.SIDE}
+            assert beats[-1] == (1 << TUser.PUNCTUATION | 1 << last) << bits
+            others = {TUser.SIDE, *[TUser.SECOND][: params.beat_results - 1]}
+            for user in {beat >> bits for beat in beats[:-1]}:
+                assert user & ~sum(1 << other for other in others) == 1 << TUser.RESULT
         await nothing_more(ctx, join.o)
 
     return source, sink

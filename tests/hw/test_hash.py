@@ -56,6 +56,11 @@ SHAPES = {
     "times": design(8, 2, timestamp_bits=12),
     "wide times": design(20, 4, ways=3, buckets=4, timestamp_bits=12),
     "conjunction": design(12, 2, terms=CONJUNCTION),
+    "own": design(8, 2, ways=2, buckets=4, own_buckets=2),
+    "own times": design(20, 4, ways=3, buckets=4, own_buckets=4, timestamp_bits=12),
+    "pairs": design(20, 4, ways=4, buckets=2, beat_results=2),
+    "own pairs": design(56, 4, ways=5, buckets=4, own_buckets=4, beat_results=2, lead_tuples=16),
+    "two ways, pairs": design(16, 2, own_buckets=2, beat_results=2, timestamp_bits=12),
 }
 
 

@@ -121,6 +121,14 @@ def test_random_bits_of_all_keys_leave_one_for_the_side() -> None:
         key_bits(DesignParams(cores=1, segment_tuples=2, timestamp_bits=16))
 
 
+def test_beats_of_two_results_are_refused() -> None:
+    pairs = DesignParams(
+        design="splitjoin-hash", cores=1, segment_tuples=8, lanes=2, beat_results=2
+    )
+    with pytest.raises(UsageError, match=r"^a self-test takes one result a beat: set"):
+        expected(pairs, TUPLES)
+
+
 implement = ulx3s._implement
 
 

@@ -15,15 +15,17 @@ from streamjoin_common.contract.bucket_words import (
     buckets_of,
 )
 from streamjoin_common.contract.c_header import HEADER_NAME, c_header
-from streamjoin_common.contract.description import BOARDS, TUSER, manifest, ports
+from streamjoin_common.contract.description import BOARDS, TUSER, manifest, ports, tuser_of
 from streamjoin_common.contract.layouts import (
     SIDE_R,
     SIDE_S,
     LayoutField,
     TUser,
     beat_bits,
+    result_beat_layout,
     result_layout,
     tuple_layout,
+    tuser_bits,
 )
 from streamjoin_common.contract.limits import (
     CHOICES,
@@ -132,9 +134,12 @@ __all__ = [
     "parse_term",
     "ports",
     "registers",
+    "result_beat_layout",
     "result_layout",
     "result_word_bits",
     "splitters_of",
     "tuple_layout",
+    "tuser_bits",
+    "tuser_of",
     "used_buckets",
 ]

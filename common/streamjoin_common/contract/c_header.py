@@ -6,7 +6,7 @@ from streamjoin_common.contract.layouts import (
     LayoutField,
     TUser,
     beat_bits,
-    result_layout,
+    result_beat_layout,
     tuple_layout,
 )
 from streamjoin_common.contract.params import DesignParams
@@ -70,6 +70,7 @@ def c_header(params: DesignParams) -> str:
         f"#define STREAMJOIN_TUSER_RESULT {1 << TUser.RESULT:#x}",
         f"#define STREAMJOIN_TUSER_PUNCTUATION {1 << TUser.PUNCTUATION:#x}",
         f"#define STREAMJOIN_TUSER_SIDE {1 << TUser.SIDE:#x}",
+        *_second(params),
         "",
         "/* Offsets of 32-bit registers in bytes, and masks of their fields. */",
     ]
@@ -82,8 +83,14 @@ def c_header(params: DesignParams) -> str:
             lines.append(f"#define {field_name} UINT32_C({mask:#x})")
     lines += ["", "/* Beats: their bits, and the lowest bit and the bits of each field. */"]
     lines += _layout("TUPLE", tuple_layout(params))
-    lines += _layout("RESULT", result_layout(params))
+    lines += _layout("RESULT", result_beat_layout(params))
     return "\n".join([*lines, "", _FUNCTIONS, "#endif", ""])
+
+
+def _second(params: DesignParams) -> list[str]:
+    if params.beat_results == 1:
+        return []
+    return [f"#define STREAMJOIN_TUSER_SECOND {1 << TUser.SECOND:#x}"]
 
 
 def _layout(name: str, layout: tuple[LayoutField, ...]) -> list[str]:

@@ -8,8 +8,9 @@ from streamjoin_common.contract.layouts import (
     SIDE_S,
     TUser,
     beat_bits,
-    result_layout,
+    result_beat_layout,
     tuple_layout,
+    tuser_bits,
 )
 from streamjoin_common.contract.params import DesignParams
 from streamjoin_common.contract.register_map import registers
@@ -42,10 +43,12 @@ def ports(params: DesignParams) -> list[dict[str, Any]]:
         (
             f"{results}_tdata",
             "out",
-            beat_bits(result_layout(params)),
-            "A result, by result_layout; 0 in a beat that is none.",
+            beat_bits(result_beat_layout(params)),
+            "A result, or two, by result_layout; 0 in a beat that is none."
+            if params.beat_results > 1
+            else "A result, by result_layout; 0 in a beat that is none.",
         ),
-        (f"{results}_tuser", "out", TUser.BITS, "What the beat is, by tuser."),
+        (f"{results}_tuser", "out", tuser_bits(params), "What the beat is, by tuser."),
         (f"{results}_tvalid", "out", 1, "A beat is offered."),
         (f"{results}_tready", "in", 1, "It is taken, if one is offered."),
         (f"{results}_tlast", "out", 1, "It is the punctuation that ends the input."),
@@ -73,6 +76,18 @@ TUSER = (
     },
 )
 """Bits of ``m_axis_results_tuser``; they mean the same in all designs."""
+
+TUSER_SECOND = {
+    "name": "second",
+    "bit": TUser.SECOND,
+    "doc": "The beat is two results of the same arrival: the second is given after the first.",
+}
+"""The bit that only designs have whose beats may be two results."""
+
+
+def tuser_of(params: DesignParams) -> list[dict[str, Any]]:
+    """Describe the bits of a design's ``m_axis_results_tuser``."""
+    return [dict(bit) for bit in (*TUSER, *[TUSER_SECOND][: params.beat_results - 1])]
 
 
 def manifest(
@@ -110,12 +125,12 @@ def manifest(
         "window_capacity": params.window_capacity,
         "tuple_bits": beat_bits(tuple_layout(params)),
         "tuple_layout": rows(tuple_layout(params)),
-        "result_bits": beat_bits(result_layout(params)),
-        "result_layout": rows(result_layout(params)),
+        "result_bits": beat_bits(result_beat_layout(params)),
+        "result_layout": rows(result_beat_layout(params)),
         "registers": rows(registers(params)),
         "ports": ports(params),
         "sides": {"R": SIDE_R, "S": SIDE_S},
-        "tuser": [dict(bit) for bit in TUSER],
+        "tuser": tuser_of(params),
         "reset": {"port": RESET, "active": "low", "synchronous": True, "clock": CLOCK},
         "source_revision": source_revision,
         "tools": tools or {},

@@ -31,7 +31,7 @@ def tuple_layout(params: DesignParams) -> tuple[LayoutField, ...]:
 
 
 def result_layout(params: DesignParams) -> tuple[LayoutField, ...]:
-    """Layout of ``m_axis_results_tdata``: the payloads of R and of S.
+    """Layout of one result: the payloads of R and of S.
 
     Where all kinds of join are decided also which of them is missing; its payload is 0. These bits
     are no part of ``tuser``, which a plain DMA does not pass on.
@@ -39,6 +39,20 @@ def result_layout(params: DesignParams) -> tuple[LayoutField, ...]:
     payloads = [("r_payload", params.payload_bits), ("s_payload", params.payload_bits)]
     missing = [("r_missing", 1), ("s_missing", 1)] if params.decides_kinds else []
     return _pack([*payloads, *missing])
+
+
+def result_beat_layout(params: DesignParams) -> tuple[LayoutField, ...]:
+    """Layout of ``m_axis_results_tdata``: a result or, in designs for two, another one behind it.
+
+    The second begins at a byte; its fields have the names of the first's and ``_second``. It counts
+    if ``tuser`` says so (:attr:`TUser.SECOND`), and is owed after the first.
+    """
+    first = result_layout(params)
+    return first + tuple(
+        LayoutField(f"{field.name}_second", beat_bits(first) * number + field.offset, field.width)
+        for number in range(1, params.beat_results)
+        for field in first
+    )
 
 
 def beat_bits(layout: tuple[LayoutField, ...]) -> int:
@@ -57,4 +71,11 @@ class TUser:
     RESULT = 0
     PUNCTUATION = 1
     SIDE = 2
+    SECOND = 3
     BITS = 3
+    """Of all designs; :func:`tuser_bits` are a design's."""
+
+
+def tuser_bits(params: DesignParams) -> int:
+    """Width of ``m_axis_results_tuser``: with ``SECOND`` where a beat may have two results."""
+    return TUser.SECOND + 1 if params.beat_results > 1 else TUser.BITS

@@ -6,7 +6,10 @@ OLDER_INTERFACE_VERSION = 2
 """That of designs which have none of the newer layouts and registers."""
 
 KINDS_INTERFACE_VERSION = 3
-"""That of designs with the register ``kind`` or ``bucket_words``, and none of the newest."""
+"""That of designs with the register ``kind`` or ``bucket_words``, and none of the newer."""
+
+GROUPS_INTERFACE_VERSION = 4
+"""That of designs with the register ``group_arrivals``."""
 
 HOLD_WORDS = 8
 """Words that must be free in the result FIFO of a core that scans by itself, for it to go on.
@@ -38,6 +41,7 @@ COUNTS = {
     "merge_arity": (2, 16),
     "result_fifo_words": (2 * HOLD_WORDS, 4096),
     "probes": (1, 16),
+    "beat_results": (1, 2),
 }
 """Minimum and maximum of the parameters that every design checks alike."""
 
@@ -62,11 +66,13 @@ CHOICES = {
 }
 """What each parameter is one of that is a name."""
 
+_HASH_ALONE = ("own_buckets", "beat_results")
+
 FOREIGN = {
-    "handshake": ("probes", "order", "comparators", "stars"),
-    "splitjoin": ("forward",),
+    "handshake": ("probes", "order", "comparators", "stars", *_HASH_ALONE),
+    "splitjoin": ("forward", *_HASH_ALONE),
     "splitjoin-hash": ("forward", "probes", "order", "comparators", "stars"),
-    "splitjoin-index": ("forward", "probes", "comparators", "lead_tuples", "stars"),
+    "splitjoin-index": ("forward", "probes", "comparators", "lead_tuples", "stars", *_HASH_ALONE),
 }
 """Parameters that mean nothing in a design."""
 

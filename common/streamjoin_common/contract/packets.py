@@ -6,11 +6,11 @@ rides beside the tuples travels in words of its own:
 
 - *groups* in: a header, then up to :data:`GROUP_TUPLES` tuples, a word each. The header names
   their number, the side of each and whether the last of them ends the input;
-- *packets* out: results, a word each, then a trailer that names their number and whether the
-  input has drained. Only the trailer carries ``tlast``. A packet is closed when it is full, when
-  it is :data:`PACKET_CYCLES` old, not counting those in which it waits to be taken, and at the end;
-  so it always fits the buffer that waits for it, as a DMA in this mode asks, and no result stays
-  unseen while tuples arrive.
+- *packets* out: results, a word each, also where a beat of the design has two, then a trailer that
+  names their number and whether the input has drained. Only the trailer carries ``tlast``. A packet
+  is closed when it is full, when it is :data:`PACKET_CYCLES` old, not counting those in which it
+  waits to be taken, and at the end; so it always fits the buffer that waits for it, as a DMA in
+  this mode asks, and no result stays unseen while tuples arrive.
 """
 
 from streamjoin_common.contract.layouts import LayoutField, beat_bits, result_layout, tuple_layout

@@ -11,6 +11,7 @@ from streamjoin_common.contract.limits import (
     CHOICES,
     COUNTS,
     FOREIGN,
+    GROUPS_INTERFACE_VERSION,
     HOLD_WORDS,
     KINDS_INTERFACE_VERSION,
     MAX_TERMS,
@@ -32,7 +33,7 @@ from streamjoin_common.contract.terms import (
 )
 from streamjoin_common.contract.theta import Theta
 
-INTERFACE_VERSION = 4
+INTERFACE_VERSION = 5
 """Version of the newest layouts and registers."""
 
 
@@ -95,6 +96,11 @@ class DesignParams:
     lead_tuples : int
         Tuples that may be accepted while an earlier one still looks for its partners, a power of
         two from 8 to 4096; for ``"splitjoin-hash"``.
+    own_buckets : int
+        Buckets of each stream's index that are for one frequent key each, a power of two from 2 to
+        65536, or 0 for none; for ``"splitjoin-hash"``.
+    beat_results : int
+        Maximum results in a beat, 1 or 2, and links followed at once; for ``"splitjoin-hash"``.
     kinds : str
         Kinds of join that a register chooses from: ``"inner"`` alone, or ``"all"``, for which
         payloads are kept outside the windows. A chain that forwards by step has ``"inner"``.
@@ -128,6 +134,8 @@ class DesignParams:
     comparators: str = "own"
     kinds: str = "inner"
     stars: str = "each"
+    own_buckets: int = 0
+    beat_results: int = 1
 
     def __post_init__(self) -> None:
         for name, (minimum, maximum) in COUNTS.items():
@@ -215,6 +223,14 @@ class DesignParams:
                 value,
             )
         require(is_count(self.ways, 2, 16), "ways", "an integer from 2 to 16", self.ways)
+        if self.own_buckets:
+            own, most = self.own_buckets, self.buckets
+            which = f"0 or a power of two from 2 to buckets = {most}"
+            require(is_power(own, 2, most), "own_buckets", which, own)
+        if self.beat_results > 1:
+            require(self.lanes > 1, "lanes", "at least 2 where a beat has 2 results", self.lanes)
+            is_inner = not self.decides_kinds
+            require(is_inner, "kinds", "inner where a beat has 2 results", self.kinds)
         if all(term.kind is not TermKind.EQUI for term in self.terms):
             raise ParameterError(f"terms must hold an equi term for splitjoin-hash, not {terms}")
 
@@ -331,7 +347,7 @@ class DesignParams:
         # Not `dataclasses.asdict`, which would copy the function of theta.
         plain = {each.name: getattr(self, each.name) for each in dataclasses.fields(self)}
         plain["terms"] = [term.text for term in self.terms]
-        for name in ("comparators", "kinds", "stars"):
+        for name in ("comparators", "kinds", "stars", "own_buckets", "beat_results"):
             # Designs made before there was a choice keep their digest.
             if plain[name] == type(self).__dataclass_fields__[name].default:
                 del plain[name]
@@ -369,8 +385,10 @@ class DesignParams:
         Raised for the designs whose layouts or registers change, so that the others, and what was
         measured of them, stay as they are.
         """
-        if self.has_groups:
+        if self.beat_results > 1:
             return INTERFACE_VERSION
+        if self.has_groups:
+            return GROUPS_INTERFACE_VERSION
         has_newer = self.decides_kinds or self.design == "splitjoin-index"
         return KINDS_INTERFACE_VERSION if has_newer else OLDER_INTERFACE_VERSION
 

@@ -91,14 +91,16 @@ PRESETS: dict[str, DesignParams] = {
     "pynq-z2-hash": DesignParams(
         design="splitjoin-hash",
         cores=1,
-        segment_tuples=(1 << 14) - 64,
+        segment_tuples=(1 << 14) - 512,
         lanes=4,
         terms=EQUI,
         result_fifo_words=64,
         window_memory="bram",
         buckets=4096,
         ways=8,
-        lead_tuples=64,
+        lead_tuples=512,
+        own_buckets=512,
+        beat_results=2,
     ),
     # Windows of 2^13 tuples and a band, or the reference query; 2^16 tuples and a band. See
     # docs/decisions/0023-an-ordered-index-of-windows.md.

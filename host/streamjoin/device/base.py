@@ -15,7 +15,15 @@ from numpy.typing import NDArray
 
 from streamjoin.device.watch import wait_until
 from streamjoin.errors import DeviceError
-from streamjoin_common.contract import MAGIC, DesignParams, Register, TUser, registers
+from streamjoin_common.contract import (
+    MAGIC,
+    DesignParams,
+    Register,
+    TUser,
+    beat_bits,
+    registers,
+    result_layout,
+)
 
 Bytes = NDArray[np.uint8]
 Cycles = NDArray[np.int64]
@@ -198,9 +206,30 @@ class Device(ABC):
             )
 
 
-def is_result(users: Bytes) -> NDArray[np.bool_]:
-    """Return which output beats carry a result, by their ``tuser``."""
-    return np.asarray(users >> TUser.RESULT & 1, dtype=np.bool_)
+def result_rows(params: DesignParams, beats: Bytes, users: Bytes) -> tuple[Bytes, Cycles]:
+    """Take the results out of output beats.
+
+    Parameters
+    ----------
+    params : DesignParams
+        The design.
+    beats : ndarray of uint8, shape (beats, beat bytes)
+        Packed ``tdata``.
+    users : ndarray of uint8, shape (beats,)
+        ``tuser`` of each.
+
+    Returns
+    -------
+    rows : ndarray of uint8, shape (results, result bytes)
+        The results in their order; a copy.
+    at : ndarray of int64, shape (results,)
+        The number of each result's beat.
+    """
+    bits = [TUser.RESULT, TUser.SECOND][: params.beat_results]
+    valid = np.stack([users >> bit & 1 == 1 for bit in bits], axis=1).reshape(-1)
+    rows = beats.reshape(-1, beat_bits(result_layout(params)) // 8)[valid]
+    at = np.repeat(np.arange(len(users)), params.beat_results)[valid]
+    return rows, at
 
 
 def describe(fields: dict[str, Any]) -> str:

@@ -22,7 +22,7 @@ from streamjoin.device.base import (
     Results,
     StreamOutcome,
     describe,
-    is_result,
+    result_rows,
 )
 from streamjoin.errors import DeadlineError, DeviceError, UnavailableError
 from streamjoin_common.contract import (
@@ -32,7 +32,7 @@ from streamjoin_common.contract import (
     SjmRun,
     beat_bits,
     load_model_library,
-    result_layout,
+    result_beat_layout,
     tuple_layout,
 )
 from streamjoin_common.installed.checks import not_installed
@@ -184,7 +184,8 @@ class ModelDevice(Device):
             limit += int(np.diff(due, prepend=0).max())
         while True:
             results = np.empty(
-                (RESULTS_AT_ONCE, beat_bits(result_layout(self.params)) // 8), dtype=np.uint8
+                (RESULTS_AT_ONCE, beat_bits(result_beat_layout(self.params)) // 8),
+                dtype=np.uint8,
             )
             users = np.empty(RESULTS_AT_ONCE, dtype=np.uint8)
             stamps = np.empty(RESULTS_AT_ONCE, dtype=np.int64)
@@ -208,9 +209,9 @@ class ModelDevice(Device):
             )
             state = self._library.sjm_run(self._handle, ctypes.byref(run))
             count = int(run.results_taken)
-            mine = is_result(users[:count])
-            if mine.any():
-                on_results(Results(results[:count][mine], stamps[:count][mine] - began))
+            rows, beats = result_rows(self.params, results[:count], users[:count])
+            if len(beats):
+                on_results(Results(rows, stamps[:count][beats] - began))
             on_taken(int(run.beats_taken))
             if state == RunState.ENDED:
                 cycles = int(self._library.sjm_cycles(self._handle)) - began

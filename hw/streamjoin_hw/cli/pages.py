@@ -2,14 +2,14 @@
 
 from streamjoin_common.contract import (
     HEADER_NAME,
-    TUSER,
     DesignParams,
     LayoutField,
     beat_bits,
     ports,
     registers,
-    result_layout,
+    result_beat_layout,
     tuple_layout,
+    tuser_of,
 )
 
 SEQUENCE = """\
@@ -62,10 +62,10 @@ def registers_page(params: DesignParams) -> str:
             bits = str(field.bit) if field.width == 1 else f"{last}:{field.bit}"
             lines.append(f"| | `{register.name}[{bits}]` {field.name} | | {field.doc} |")
     lines += ["", "## Tuples in, `s_axis_tuples_tdata`", *_layout(tuple_layout(params))]
-    lines += ["", "## Results out, `m_axis_results_tdata`", *_layout(result_layout(params))]
+    lines += ["", "## Results out, `m_axis_results_tdata`", *_layout(result_beat_layout(params))]
     lines += ["", "## Bits of `m_axis_results_tuser`", "", "| bit | name | meaning |"]
     lines += ["| --- | --- | --- |"]
-    lines += [f"| {each['bit']} | {each['name']} | {each['doc']} |" for each in TUSER]
+    lines += [f"| {each['bit']} | {each['name']} | {each['doc']} |" for each in tuser_of(params)]
     lines += ["", "## Ports of `streamjoin_top`", "", "| port | direction | bits | meaning |"]
     lines += ["| --- | --- | --- | --- |"]
     lines += [

@@ -249,7 +249,7 @@ def compile_model(
     (control,) = (each for each in contract.registers(params) if each.name == "control")
     (soft_reset,) = (each.bit for each in control.fields if each.name == "soft_reset")
     include = Path(dict(tool.environment).get("VERILATOR_ROOT") or _verilator_root(tool))
-    layouts = (contract.tuple_layout(params), contract.result_layout(params))
+    layouts = (contract.tuple_layout(params), contract.result_beat_layout(params))
     bits = tuple(contract.beat_bits(layout) for layout in layouts)
     if board:
         bits = (contract.input_word_bits(params), contract.result_word_bits(params))

@@ -6,7 +6,7 @@ from functools import partial
 
 from streamjoin_hw.formal.faults import Fault
 from streamjoin_hw.formal.harness import Harness
-from streamjoin_hw.formal.lookup import Lookup
+from streamjoin_hw.formal.lookup import CLAIMED_AND_LOST, LINK_CUT, NEVER_EXPIRED, Lookup
 from streamjoin_hw.formal.meeting import ArrayMeeting
 from streamjoin_hw.formal.packets import GroupPassage, PacketPassage
 from streamjoin_hw.formal.passage import (
@@ -133,18 +133,6 @@ LAZY_STORE = Fault(
     "resting.eq(words <= 1)",
     "resting.eq(words <= 2)",
     "a tuple is taken before the last word was read",
-)
-NEVER_EXPIRED = Fault(
-    "rtl.hash.ring",
-    "self.arrive & self.full & (self.tail == oldest)",
-    "self.arrive & self.full & (self.tail != oldest)",
-    "no tuple leaves a full window",
-)
-LINK_CUT = Fault(
-    "rtl.hash.walk",
-    "leads_on.eq(returned & (place < task.last))",
-    "leads_on.eq(returned & (place + 1 < task.last))",
-    "a walk skips the tuple right before the last",
 )
 HASTY_HEADER = Fault(
     "rtl.board_top",
@@ -301,6 +289,13 @@ PROOFS = {
         LINK_CUT,
         quick_depth=20,
         depth=24,
+    ),
+    "lookup-own": Proof(
+        "looked up behind own buckets, two results a beat: owed pairs are given once and in order",
+        partial(Lookup, (1, 3), dense=True, own=True),
+        CLAIMED_AND_LOST,
+        quick_depth=17,
+        depth=20,
     ),
     "index-slots": Proof(
         "an ordered index: a slot is used from when it is taken until it is freed",

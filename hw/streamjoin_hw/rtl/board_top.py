@@ -5,7 +5,7 @@ What the words are, and why, is in :mod:`streamjoin_common.contract.packets`.
 
 from typing import Any
 
-from amaranth.hdl import ClockDomain, Const, DomainRenamer, Module, Signal
+from amaranth.hdl import ClockDomain, Const, DomainRenamer, Module, Mux, Signal
 from amaranth.lib.wiring import In, Out
 
 from streamjoin_common.contract import (
@@ -20,9 +20,11 @@ from streamjoin_common.contract import (
     TUser,
     beat_bits,
     input_word_bits,
+    result_beat_layout,
     result_layout,
     result_word_bits,
     tuple_layout,
+    tuser_bits,
 )
 from streamjoin_hw.rtl.registers import axi_lite_members
 from streamjoin_hw.rtl.streams import Component
@@ -110,7 +112,8 @@ class GroupReader(Component):
 class PacketWriter(Component):
     """Puts results into packets; punctuation stops here, an input's end passes on.
 
-    Results pass on in the cycle in which they are offered; a trailer takes a cycle more.
+    Results pass on in the cycle in which they are offered; a trailer takes a cycle more, and so
+    does the second result of a beat.
 
     Parameters
     ----------
@@ -124,7 +127,7 @@ class PacketWriter(Component):
 
     Members
     -------
-    i_data : In, i_user : In(3), i_last : In(1), i_valid : In(1), i_ready : Out(1)
+    i_data : In, i_user : In, i_last : In(1), i_valid : In(1), i_ready : Out(1)
         What the design gives.
     o_data : Out, o_last : Out(1), o_valid : Out(1), o_ready : In(1)
         Words.
@@ -147,11 +150,12 @@ class PacketWriter(Component):
         packet_results: int = PACKET_RESULTS,
         packet_cycles: int = PACKET_CYCLES,
     ) -> None:
+        self.params = params
         self.packet_results, self.packet_cycles = packet_results, packet_cycles
         super().__init__(
             {
-                "i_data": In(beat_bits(result_layout(params))),
-                "i_user": In(TUser.BITS),
+                "i_data": In(beat_bits(result_beat_layout(params))),
+                "i_user": In(tuser_bits(params)),
                 "i_last": In(1),
                 "i_valid": In(1),
                 "i_ready": Out(1),
@@ -170,12 +174,16 @@ class PacketWriter(Component):
         closing = Signal()
         end = Signal()
         is_result, taken, waits = Signal(), Signal(), Signal()
+        given = Signal()
+        # The result that is given, and whether another one of the same beat follows.
+        result, follows = self._result(m, given)
         m.d.comb += [
             is_result.eq(self.i_user[TUser.RESULT]),
             self.o_valid.eq(closing | (self.i_valid & is_result)),
             self.o_last.eq(closing),
-            self.i_ready.eq(~closing & (self.o_ready | ~is_result)),
+            self.i_ready.eq(~closing & ((self.o_ready & ~follows) | ~is_result)),
             taken.eq(self.i_valid & self.i_ready),
+            given.eq(self.i_valid & is_result & ~closing & self.o_ready),
             waits.eq(self.o_valid & ~self.o_ready),
         ]
         with m.If(closing):
@@ -187,19 +195,30 @@ class PacketWriter(Component):
             with m.If(self.o_ready):
                 m.d.sync += [results.eq(0), age.eq(0), closing.eq(0), end.eq(0)]
         with m.Else():
-            m.d.comb += self.o_data.eq(self.i_data)
-            with m.If(taken & is_result):
+            m.d.comb += self.o_data.eq(result)
+            with m.If(given):
                 m.d.sync += results.eq(results + 1)
             is_old = age == self.packet_cycles - 1
             # Waiting does not make it old: where the other side is slow, packets would be closed
             # as soon as they go on, with next to nothing in them.
             with m.If((results != 0) & ~is_old & ~waits):
                 m.d.sync += age.eq(age + 1)
-            full = taken & is_result & (results == self.packet_results - 1)
+            full = given & (results == self.packet_results - 1)
             ends = taken & self.i_last
             # A word that is offered stays until it is taken; only then the trailer may follow.
             m.d.sync += [closing.eq(full | ends | (is_old & ~waits)), end.eq(ends)]
         return m
+
+    def _result(self, m: Module, given: Signal) -> tuple[Any, Any]:
+        """Return a beat's results one after the other, and whether one follows."""
+        if self.params.beat_results == 1:
+            return self.i_data, Const(0)
+        bits = beat_bits(result_layout(self.params))
+        is_second, follows = Signal(), Signal()
+        m.d.comb += follows.eq(self.i_user[TUser.SECOND] & ~is_second)
+        with m.If(given):
+            m.d.sync += is_second.eq(follows)
+        return Mux(is_second, self.i_data[bits:], self.i_data[:bits]), follows
 
 
 class BoardTop(Component):

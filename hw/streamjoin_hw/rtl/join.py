@@ -9,7 +9,13 @@ from amaranth.hdl import Const, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from streamjoin_common.contract import WINDOW_BITS, DesignParams, TUser, result_layout
+from streamjoin_common.contract import (
+    WINDOW_BITS,
+    DesignParams,
+    TUser,
+    result_beat_layout,
+    tuser_bits,
+)
 from streamjoin_hw.rtl.chain.sequencer import Sequencer
 from streamjoin_hw.rtl.core_array import evicted_count
 from streamjoin_hw.rtl.designs import design_of
@@ -26,8 +32,8 @@ def output_layout(params: DesignParams) -> data.StructLayout:
     """Layout of an output beat: the fields of a result, ``user`` (``TUser``) and ``last``."""
     return data.StructLayout(
         {
-            **{field.name: field.width for field in result_layout(params)},
-            "user": TUser.BITS,
+            **{field.name: field.width for field in result_beat_layout(params)},
+            "user": tuser_bits(params),
             "last": 1,
         }
     )
@@ -239,6 +245,8 @@ class Join(Component):
                 beat.user[TUser.SIDE].eq(results.p.side),
             ]
         with m.Else():
+            if "second" in results.p.shape().members:
+                m.d.comb += beat.user[TUser.SECOND].eq(results.p.second)
             m.d.comb += [
                 beat.user[TUser.RESULT].eq(1),
                 *(

@@ -151,6 +151,73 @@ class Serialiser(Component):
         return m
 
 
+class PairSerialiser(Component):
+    """Turn words of a result FIFO into beats of up to two results, lowest lanes first.
+
+    Throughput one beat a cycle, also from one word to the next. A beat has results of one word.
+
+    Parameters
+    ----------
+    params : DesignParams
+        The design.
+
+    Members
+    -------
+    word : In(word_layout(params)), word_valid : In(1), word_taken : Out(1)
+        Head of the FIFO.
+    results : Out(stream.Signature(result_layout(params)))
+    busy : Out(1)
+        A result is inside.
+    """
+
+    word: View
+    word_valid: Signal
+    word_taken: Signal
+    results: stream.Interface
+    busy: Signal
+
+    def __init__(self, params: DesignParams) -> None:
+        self.params = params
+        super().__init__(
+            {
+                "word": In(word_layout(params)),
+                "word_valid": In(1),
+                "word_taken": Out(1),
+                "results": Out(stream.Signature(result_layout(params))),
+                "busy": Out(1),
+            }
+        )
+
+    def elaborate(self, _platform: object) -> Module:
+        """Build the register that holds a word and the choice of its next two lanes."""
+        m = Module()
+        held = registers_of(word_layout(self.params), "mask", name="held")
+        one, both = Signal(self.params.lanes), Signal(self.params.lanes)
+        payloads = list(held.payloads)
+        m.d.comb += [
+            # What is left without the first, and without the second.
+            one.eq(held.mask & (held.mask - 1)),
+            both.eq(one & (one - 1)),
+            self.busy.eq(held.mask.any()),
+            self.results.valid.eq(self.busy),
+            self.results.p.side.eq(held.side),
+            self.results.p.second.eq(one.any()),
+        ]
+        for suffix, mask in (("", held.mask), ("_second", one)):
+            met = _lowest(mask, payloads)
+            is_r = held.side == SIDE_R
+            m.d.comb += [
+                self.results.p[f"r_payload{suffix}"].eq(Mux(is_r, held.probe, met)),
+                self.results.p[f"s_payload{suffix}"].eq(Mux(is_r, met, held.probe)),
+            ]
+        with m.If(~self.busy | (self.results.ready & ~both.any())):
+            m.d.comb += self.word_taken.eq(1)
+            m.d.sync += [held.eq(self.word), held.mask.eq(Mux(self.word_valid, self.word.mask, 0))]
+        with m.Elif(self.results.ready):
+            m.d.sync += held.mask.eq(both)
+        return m
+
+
 class Matcher(Component):
     """Compare words of stored tuples with a probing tuple and give the pairs that match.
 
@@ -252,7 +319,12 @@ class Matcher(Component):
         m.submodules.queue = queue = SyncFIFOBuffered(
             width=word_layout(params).size, depth=params.result_fifo_words
         )
-        m.submodules.serialiser = serialiser = Serialiser(params, is_met=self.is_met)
+        serialiser: Serialiser | PairSerialiser = (
+            PairSerialiser(params)
+            if params.beat_results > 1
+            else Serialiser(params, is_met=self.is_met)
+        )
+        m.submodules.serialiser = serialiser
         m.d.comb += [
             queue.w_data.eq(found),
             queue.w_en.eq(found.mask.any()),

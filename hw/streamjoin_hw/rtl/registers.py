@@ -285,11 +285,16 @@ class RegisterFile(Component):
 class Counters(Component):
     """Event counters, cleared by reset.
 
+    Parameters
+    ----------
+    beat_results : int
+        Maximum results given in a cycle.
+
     Members
     -------
-    cycle, tuple_r, tuple_s, result, input_stall, results_backpressure, hold : In(1)
+    cycle, tuple_r, tuple_s, input_stall, results_backpressure, hold : In(1)
         Count this cycle.
-    evict : In
+    result, evict : In
         Count so many.
     cycles : Out(64)
     tuples_r, tuples_s, results, input_stall_cycles, results_backpressure_cycles,
@@ -318,10 +323,11 @@ class Counters(Component):
         ("evict", "evicted", 32),
     )
 
-    def __init__(self) -> None:
+    def __init__(self, beat_results: int) -> None:
         super().__init__(
             {
                 **{event: In(1) for event, _, _ in self.EVENTS},
+                "result": In(range(beat_results + 1)),
                 "evict": In(12),
                 **{counter: Out(width) for _, counter, width in self.EVENTS},
             }

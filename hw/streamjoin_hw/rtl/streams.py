@@ -139,9 +139,20 @@ def wanted_layout() -> data.StructLayout:
 
 
 def result_layout(params: DesignParams) -> data.StructLayout:
-    """Layout of one result inside: both payloads and the side of the tuple that probed."""
+    """Layout of one result inside: both payloads and the side of the tuple that probed.
+
+    Where a beat may have two results it has the payloads of another one of the same tuple, and
+    whether there is one (``second``).
+    """
+    bits = params.payload_bits
+    pair = {"r_payload_second": bits, "s_payload_second": bits, "second": 1}
     return data.StructLayout(
-        {"r_payload": params.payload_bits, "s_payload": params.payload_bits, "side": 1}
+        {
+            "r_payload": bits,
+            "s_payload": bits,
+            "side": 1,
+            **(pair if params.beat_results > 1 else {}),
+        }
     )
 
 

@@ -12,8 +12,9 @@ from streamjoin_common.contract import (
     TUser,
     beat_bits,
     registers,
-    result_layout,
+    result_beat_layout,
     tuple_layout,
+    tuser_bits,
 )
 from streamjoin_hw.rtl.encode import band_layout
 from streamjoin_hw.rtl.join import Join
@@ -54,8 +55,8 @@ class Top(Component):
     aclk, aresetn : In(1)
     s_axis_tuples_tdata : In, tdest : In(1), tvalid : In(1), tready : Out(1), tlast : In(1)
         One tuple a beat, laid out by ``contract.tuple_layout``; ``tdest`` 0 for R, 1 for S.
-    m_axis_results_tdata : Out, tuser : Out(3), tvalid : Out(1), tready : In(1), tlast : Out(1)
-        Laid out by ``contract.result_layout``, ``tuser`` by ``contract.TUser``.
+    m_axis_results_tdata : Out, tuser : Out, tvalid : Out(1), tready : In(1), tlast : Out(1)
+        Laid out by ``contract.result_beat_layout``, ``tuser`` by ``contract.TUser``.
     s_axil_ctrl_*
         Registers, by ``contract.registers``.
     """
@@ -91,8 +92,8 @@ class Top(Component):
                 "s_axis_tuples_tvalid": In(1),
                 "s_axis_tuples_tready": Out(1),
                 "s_axis_tuples_tlast": In(1),
-                "m_axis_results_tdata": Out(beat_bits(result_layout(params))),
-                "m_axis_results_tuser": Out(TUser.BITS),
+                "m_axis_results_tdata": Out(beat_bits(result_beat_layout(params))),
+                "m_axis_results_tuser": Out(tuser_bits(params)),
                 "m_axis_results_tvalid": Out(1),
                 "m_axis_results_tready": In(1),
                 "m_axis_results_tlast": Out(1),
@@ -109,7 +110,7 @@ class Top(Component):
         control.clk = work.clk = self.aclk
         m.domains += [control, work]
         m.submodules.registers = file = DomainRenamer("control")(RegisterFile(self.params))
-        m.submodules.counters = counters = Counters()
+        m.submodules.counters = counters = Counters(self.params.beat_results)
         m.submodules.design = design = Join(self.params, by_reference=self.by_reference)
 
         restart, output_stalled = self.restart, Signal()
@@ -149,7 +150,7 @@ class Top(Component):
             self.s_axis_tuples_tready.eq(design.i.ready),
         ]
         result = design.o.p
-        for field in result_layout(self.params):
+        for field in result_beat_layout(self.params):
             bits = self.m_axis_results_tdata[field.offset : field.offset + field.width]
             m.d.comb += bits.eq(result[field.name])
         m.d.comb += [
@@ -172,6 +173,9 @@ class Top(Component):
             counters.results_backpressure.eq(output_stalled & result.user[TUser.RESULT]),
             counters.hold.eq(design.hold_cycle),
         ]
+        if self.params.beat_results > 1:
+            with m.If(given & result.user[TUser.SECOND]):
+                m.d.comb += counters.result.eq(2)
         if self.params.timestamp_bits:
             m.d.comb += [
                 design.time_r.eq(file.set_time_r),

@@ -42,7 +42,7 @@ def packed(params: DesignParams, chunk: Chunk) -> npt.NDArray[np.uint8]:
 
 
 def unpacked(params: DesignParams, words: npt.NDArray[np.uint8]) -> list[npt.NDArray[np.uint64]]:
-    """Read result beats, shape (results, bytes), as columns, in the order of the layout."""
+    """Read results, shape (results, bytes), as columns, in the order of the layout."""
     padded = np.pad(words, ((0, 0), (0, 8)))
     columns = []
     for each in contract.result_layout(params):
@@ -50,6 +50,17 @@ def unpacked(params: DesignParams, words: npt.NDArray[np.uint8]) -> list[npt.NDA
         bits = np.ascontiguousarray(padded[:, first : first + 8]).view("<u8")[:, 0]
         columns.append(bits >> np.uint64(shift) & np.uint64((1 << each.width) - 1))
     return columns
+
+
+def results_of(
+    params: DesignParams, words: npt.NDArray[np.uint8], users: npt.NDArray[np.uint8]
+) -> npt.NDArray[np.uint8]:
+    """Return the results of beats, each a row of its own, in order."""
+    width = contract.beat_bits(contract.result_layout(params)) // 8
+    rows = words.reshape(-1, width)
+    bits = [TUser.RESULT, TUser.SECOND][: params.beat_results]
+    valid = np.stack([users >> bit & 1 == 1 for bit in bits], axis=1)
+    return np.asarray(rows[valid.reshape(-1)], np.uint8)
 
 
 def chunk_of(params: DesignParams, arrivals: Sequence[Arrival]) -> Chunk:
@@ -250,7 +261,7 @@ class Model:
         dest = np.ascontiguousarray(chunk.sides)
         if accepted is None:
             accepted = np.empty(len(dest), np.int64)
-        width = contract.beat_bits(contract.result_layout(self.params)) // 8
+        width = contract.beat_bits(contract.result_beat_layout(self.params)) // 8
         words = np.zeros((capacity, width), np.uint8)
         users, stamps = np.zeros(capacity, np.uint8), np.zeros(capacity, np.int64)
         run = SjmRun(
@@ -272,8 +283,8 @@ class Model:
             run.max_cycles = min(max_cycles - cycles, 1 << 18)
             status = self.library.sjm_run(self.handle, ctypes.byref(run))
             count = run.results_taken
-            is_result = (users[:count] >> TUser.RESULT) & 1 == 1
-            r, s, *flags = unpacked(self.params, words[:count][is_result])
+            results = results_of(self.params, words[:count], users[:count])
+            r, s, *flags = unpacked(self.params, results)
             missing = flags[0] | flags[1] << np.uint64(1) if flags else np.zeros_like(r)
             cycles += run.cycles
             yield Piece(

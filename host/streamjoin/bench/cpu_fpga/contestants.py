@@ -81,6 +81,9 @@ def _design(
         knobs |= {"comparators": design.comparators}
     else:
         knobs |= {"buckets": design.buckets, "ways": design.ways}
+    if design.design == "splitjoin-hash":
+        knobs |= {"lead": design.lead_tuples, "own_buckets": design.own_buckets}
+        knobs |= {"beat_results": design.beat_results}
     knobs["clock_mhz"] = int(board.clock_mhz)
     kind = "index" if design.has_index else "scan"
     name, engine = f"{board.name}, {how}", f"fpga-{design.design}"

@@ -23,6 +23,14 @@ class FpgaSplitJoinHash(FpgaEngine):
         Knob("buckets", 4096, "Hash buckets of each stream, a power of two.", 2, 65536),
         Knob("ways", 8, "Tuples that a bucket names itself; older ones are linked.", 2, 16),
         Knob("lead", 64, "Tuples accepted behind one that still looks, a power of two.", 8, 4096),
+        Knob(
+            "own_buckets",
+            0,
+            "Buckets of each stream for one frequent key each, a power of two; 0: none.",
+            0,
+            65536,
+        ),
+        Knob("beat_results", 1, "Results that the design gives in a cycle at most.", 1, 2),
         KINDS,
         CLOCK,
         OVERLAY,
@@ -41,4 +49,6 @@ class FpgaSplitJoinHash(FpgaEngine):
             buckets=int(job.knobs["buckets"]),
             ways=int(job.knobs["ways"]),
             lead_tuples=int(job.knobs["lead"]),
+            own_buckets=int(job.knobs["own_buckets"]),
+            beat_results=int(job.knobs["beat_results"]),
         )

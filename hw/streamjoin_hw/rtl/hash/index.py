@@ -164,6 +164,66 @@ def hashed(params: DesignParams, body: View) -> tuple[Value, Value]:
     return Cat(*bits[:-TAG_BITS]), Cat(*bits[-TAG_BITS:])
 
 
+class Rewritten(Component):
+    """A memory whose word that is read in one cycle may be written anew in the next.
+
+    Parameters
+    ----------
+    shape : StructLayout
+        A word.
+    depth : int
+        Number of words, a power of two.
+
+    Members
+    -------
+    address : In
+        Read this word.
+    word : Out(shape)
+        The word read a cycle ago, with everything that was written before.
+    push : In(1), after : In(shape)
+        Write that word anew.
+    """
+
+    address: Signal
+    word: View
+    push: Signal
+    after: View
+
+    def __init__(self, shape: data.StructLayout, depth: int) -> None:
+        self.shape, self.depth = shape, depth
+        super().__init__(
+            {
+                "address": In(range(depth)),
+                "word": Out(shape),
+                "push": In(1),
+                "after": In(shape),
+            }
+        )
+
+    def elaborate(self, _platform: object) -> Module:
+        """Build the memory and the way past it."""
+        m = Module()
+        memory: Any = Memory(shape=self.shape, depth=self.depth, init=[])
+        m.submodules.memory = memory
+        read, write = memory.read_port(), memory.write_port()
+        looked_at, pushed = payload_of(len(self.address)), payload_of(self.shape)
+        # A word that is written while it is read again is not in memory yet.
+        again = Signal()
+        m.d.comb += [
+            read.addr.eq(self.address),
+            self.word.eq(Mux(again, pushed.as_value(), Value.cast(read.data))),
+            write.addr.eq(looked_at),
+            write.data.eq(self.after),
+            write.en.eq(self.push),
+        ]
+        m.d.sync += [
+            looked_at.eq(self.address),
+            pushed.eq(self.after),
+            again.eq(self.push & (self.address == looked_at)),
+        ]
+        return m
+
+
 class BucketTable(Component):
     """The buckets of one stream.
 
@@ -202,35 +262,23 @@ class BucketTable(Component):
         )
 
     def elaborate(self, _platform: object) -> Module:
-        """Build the memory and the way past it."""
+        """Build what a push makes of a bucket."""
         m = Module()
         word = word_layout(self.params)
-        memory: Any = Memory(shape=word, depth=self.params.buckets, init=[])
-        m.submodules.memory = memory
-        read, write = memory.read_port(), memory.write_port()
-        looked_at = payload_of(bucket_bits(self.params))
-        pushed = payload_of(word)
-        # A bucket that is pushed into while it is looked at again is not in memory yet.
-        again = Signal()
+        m.submodules.words = words = Rewritten(word, self.params.buckets)
         after = signal_of(word)
         now = round_of(self.params, self.name.sequence)
         gone, gone_before = gone_by(self.word, now)
         pushed_out = Const(1, 1 << TAG_BITS) << self.word.names[self.params.ways - 1].tag
         m.d.comb += [
-            read.addr.eq(self.bucket),
-            self.word.eq(Mux(again, pushed.as_value(), Value.cast(read.data))),
+            words.address.eq(self.bucket),
+            self.word.eq(words.word),
             after.names[0].eq(self.name),
             *(after.names[k + 1].eq(self.word.names[k]) for k in range(self.params.ways - 1)),
             after.round.eq(now),
             after.gone.eq(gone | pushed_out),
             after.gone_before.eq(gone_before),
-            write.addr.eq(looked_at),
-            write.data.eq(after),
-            write.en.eq(self.push),
-        ]
-        m.d.sync += [
-            looked_at.eq(self.bucket),
-            pushed.eq(after),
-            again.eq(self.push & (self.bucket == looked_at)),
+            words.after.eq(after),
+            words.push.eq(self.push),
         ]
         return m

@@ -10,7 +10,7 @@ tuples a cycle; the whole predicate is compared there. Results are thus grouped 
 tuple, in its order of arrival: the design never does anything out of order.
 
 A tuple a cycle is accepted as long as the queue does not fill up, that is, as long as the matches
-owed, one a cycle at the output, and the reads in vain are no more than the tuples.
+owed, one or two a cycle at the output, and the reads in vain are no more than the tuples.
 """
 
 from typing import Any
@@ -25,16 +25,14 @@ from streamjoin_hw.rtl.core_array import gathered_members
 from streamjoin_hw.rtl.hash.index import (
     GENERATION_BITS,
     TAG_BITS,
-    BucketTable,
     bucket_bits,
-    gone_by,
     hashed,
     ring_bits,
     round_of,
     sequence_bits,
-    word_layout,
 )
 from streamjoin_hw.rtl.hash.ring import Ring, Span
+from streamjoin_hw.rtl.hash.stream_index import StreamIndex
 from streamjoin_hw.rtl.hash.walk import Walker, stamp_bits, task_layout
 from streamjoin_hw.rtl.intake import ordered_layout
 from streamjoin_hw.rtl.matching import Matcher
@@ -118,22 +116,22 @@ class HashJoin(Component):
         m = Module()
         params = self.params
         sides = tuple(zip("rs", (r_layout(params), s_layout(params)), strict=True))
-        spans, tables, rings = [], [], []
+        spans, indexes, rings = [], [], []
         for name, layout in sides:
             m.submodules[f"span_{name}"] = span = Span(params)
-            m.submodules[f"index_{name}"] = table = BucketTable(params)
+            m.submodules[f"index_{name}"] = index = StreamIndex(params)
             m.submodules[f"ring_{name}"] = ring = Ring(params, layout)
             spans.append(span)
-            tables.append(table)
+            indexes.append(index)
             rings.append(ring)
         m.submodules.walker = walker = Walker(params)
         m.submodules.matcher = matcher = Matcher(params)
 
         # A tuple's three stages: its bucket's number, the buckets, what the other one names.
-        hashes = registers_of(
-            _stage_layout(params, bucket=bucket_bits(params)), "valid", "stamp", name="hashes"
-        )
-        reads = registers_of(_stage_layout(params), "valid", name="reads")
+        kept = {"held": ring_bits(params)} if params.own_buckets else {}
+        numbered = _stage_layout(params, bucket=bucket_bits(params), **kept)
+        hashes = registers_of(numbered, "valid", "stamp", name="hashes")
+        reads = registers_of(numbered, "valid", name="reads")
         # Positions are counted from the tail; what has left the window lies beyond the span.
         places = registers_of(
             _stage_layout(
@@ -149,8 +147,9 @@ class HashJoin(Component):
         )
         for member in _stage_layout(params).members:
             m.d.sync += [reads[member].eq(hashes[member]), places[member].eq(reads[member])]
+        m.d.sync += [reads[name].eq(hashes[name]) for name in ("bucket", *kept)]
         self._accept(m, hashes, spans)
-        self._look_up(m, (hashes, reads, places), tables)
+        self._look_up(m, (hashes, reads, places), indexes)
         asks = self._ask(m, places, rings, walker)
         waiting = self._admit(m, (hashes.stamp, places), asks, walker)
         m.d.comb += [walker.hold.eq(matcher.hold), self.held.eq(matcher.hold)]
@@ -198,35 +197,39 @@ class HashJoin(Component):
             hashes.round.eq(round_of(params, Mux(is_s, r.head, s.head))),
             hashes.stamp.eq(hashes.stamp + takes),
         ]
+        if params.own_buckets:
+            m.d.sync += hashes.held.eq(Mux(is_s, s.head - s.tail, r.head - r.tail))
 
     def _look_up(
-        self, m: Module, stages: tuple[View, View, View], tables: list[BucketTable]
+        self, m: Module, stages: tuple[View, View, View], indexes: list[StreamIndex]
     ) -> None:
         """Read the buckets, push the name, and locate what the other bucket names."""
         params = self.params
         hashes, reads, places = stages
         is_s = reads.tuple.side == SIDE_S
-        for side, table in enumerate(tables):
+        for side, index in enumerate(indexes):
             m.d.comb += [
-                table.bucket.eq(hashes.bucket),
-                table.name.sequence.eq(reads.sequence),
-                table.name.tag.eq(reads.tag),
-                table.push.eq(reads.valid & (is_s == side)),
+                index.next_bucket.eq(hashes.bucket),
+                index.bucket.eq(reads.bucket),
+                index.tag.eq(reads.tag),
+                index.sequence.eq(reads.sequence),
+                index.push.eq(reads.valid & (is_s == side)),
+                index.round.eq(reads.round),
             ]
-        of_r, of_s = (table.word for table in tables)
-        word, last = signal_of(word_layout(params)), params.ways - 1
-        m.d.comb += word.eq(Mux(is_s, of_r, of_s))
-        gone, gone_before = gone_by(word, reads.round)
+            if params.own_buckets:
+                m.d.comb += index.held.eq(reads.held)
+        of_r, of_s = indexes
         m.d.sync += [
-            places.link.eq(Mux(is_s, of_s.names[last].sequence, of_r.names[last].sequence)),
-            places.behind.eq((gone | gone_before).bit_select(reads.tag, 1)),
+            places.link.eq(Mux(is_s, of_s.link, of_r.link)),
+            places.alike.eq(Mux(is_s, of_r.alike, of_s.alike)),
+            places.behind.eq(Mux(is_s, of_r.behind, of_s.behind)),
         ]
         for way in range(params.ways):
-            name = word.names[way]
+            number = Signal(sequence_bits(params), name=f"number{way}")
+            m.d.comb += number.eq(Mux(is_s, of_r.names[way], of_s.names[way]))
             m.d.sync += [
-                places.places[way].eq(name.sequence - reads.tail),
-                places.slots[way].eq(name.sequence[: ring_bits(params)]),
-                places.alike[way].eq(name.tag == reads.tag),
+                places.places[way].eq(number - reads.tail),
+                places.slots[way].eq(number[: ring_bits(params)]),
             ]
 
     def _ask(self, m: Module, places: View, rings: list[Ring], walker: Walker) -> Value:

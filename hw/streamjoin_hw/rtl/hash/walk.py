@@ -13,6 +13,9 @@ was therefore pushed after the name that is out of date, has been met already, a
 what was met since: the walk ends there. So no partner is met twice, and none is invented. Nothing
 of this depends on what memories held at the start.
 
+The same holds for a key's own bucket (:mod:`streamjoin_hw.rtl.hash.stream_index`): it ends with the
+shared bucket as it was when the own one was claimed.
+
 A tuple's slot is not written anew while an earlier tuple may read it: at most ``lead_tuples`` are
 accepted behind a tuple that still looks, and the ring has as many slots more than a window.
 """
@@ -58,7 +61,8 @@ class Walker(Component):
 
     A task whose bucket names all that is in the window takes a cycle for each tuple to look at in
     its busiest lane. Else the walk begins with a tuple a cycle, newest first, as each link is
-    needed; it is known three cycles after its tuple is read. Once a link leads out of the window
+    needed; it is known three cycles after its tuple is read. Where a beat may have two results, two
+    tuples are read in a cycle, if they are in different lanes. Once a link leads out of the window
     only the wanted ones of the rest are read, ``lanes`` a cycle. The next task follows at once.
 
     Parameters
@@ -124,24 +128,29 @@ class Walker(Component):
             self.stamp.eq(task.stamp),
             active.eq(self.busy & ~self.hold),
         ]
-        picked = self._pick(m, task, here[0], deeper, active)
+        picked = self._pick(m, task, here, deeper, active)
         rest = Signal(ways)
-        steps = Signal()
+        # Which of the first in the list are read for their links in this cycle.
+        steps = Signal(self.params.beat_results)
+        left = Signal(ways)
         m.d.comb += [
-            steps.eq(active & deeper & here[0]),
+            left.eq(here),
+            steps.eq(Mux(active & deeper, picked, 0)),
             rest.eq(task.wanted & ~picked),
             self.done.eq(active & ~deeper & (rest == 0)),
             self.i.ready.eq(~self.busy | self.done),
         ]
-        with m.If(steps):
-            m.d.sync += [
-                here.eq(here >> 1),
-                task.wanted.eq(task.wanted >> 1),
-                *(task.slots[k].eq(task.slots[k + 1]) for k in range(ways - 1)),
-            ]
-        with m.Elif(active & ~deeper):
+        for step in range(1, self.params.beat_results + 1):
+            with m.If(steps[step - 1]):
+                m.d.comb += left.eq(here >> step)
+                m.d.sync += [
+                    here.eq(left),
+                    task.wanted.eq(task.wanted >> step),
+                    *(task.slots[k].eq(task.slots[k + step]) for k in range(ways - step)),
+                ]
+        with m.If(active & ~deeper):
             m.d.sync += task.wanted.eq(rest)
-        self._follow(m, task, here, deeper, steps)
+        self._follow(m, task, [here, left], deeper, steps)
         with m.If(self.i.ready):
             m.d.sync += [
                 self.busy.eq(self.i.valid),
@@ -151,10 +160,11 @@ class Walker(Component):
             ]
         return m
 
-    def _pick(
-        self, m: Module, task: View, any_left: Value, deeper: Signal, active: Signal
-    ) -> Value:
-        """Read the front of the list, or in each lane the first one wanted; return which."""
+    def _pick(self, m: Module, task: View, here: Signal, deeper: Signal, active: Signal) -> Value:
+        """Read the front of the list, or in each lane the first one wanted; return which.
+
+        The front are as many as links are followed in a cycle; of two in a lane the first.
+        """
         params = self.params
         picked: Value = Const(0, params.ways)
         for lane in range(params.lanes):
@@ -163,7 +173,7 @@ class Walker(Component):
             for way in range(params.ways):
                 slot = task.slots[way]
                 mine: Value = lane_of(params, slot) == lane if lane_bits(params) else Const(1, 1)
-                front = any_left if way == 0 else Const(0, 1)
+                front = here[way] if way < params.beat_results else Const(0, 1)
                 m.d.comb += asking[way].eq(mine & Mux(deeper, front, task.wanted[way]))
                 with m.If(first[way]):
                     m.d.comb += self.rows[lane].eq(row_of(params, slot))
@@ -174,36 +184,47 @@ class Walker(Component):
             picked |= first
         return picked
 
-    def _follow(self, m: Module, task: View, here: Signal, deeper: Signal, steps: Signal) -> None:
-        """Append what a link names to the list, two cycles after its tuple was read."""
+    def _follow(
+        self, m: Module, task: View, lists: list[Signal], deeper: Signal, steps: Signal
+    ) -> None:
+        """Append what links name to the list, two cycles after their tuples were read."""
         params = self.params
-        lane = payload_of(max(1, lane_bits(params)))
-        awaited, returned = Signal(), Signal()
-        link = payload_of(sequence_bits(params))
-        place = Signal(sequence_bits(params))
-        leads_on, ends = Signal(), Signal()
-        m.d.comb += [
-            place.eq(link - task.tail),
-            leads_on.eq(returned & (place < task.last)),
-            ends.eq(returned & ~(place < task.last)),
-        ]
+        here, left = lists
+        awaited, returned = Signal.like(steps), Signal.like(steps)
+        ends = Signal()
+        before: Value = task.last
+        # What is in the list: what is left of it and, link by link, one more.
+        listed: Value = left
+        leads_on: Value = Const(1, 1)
+        for step in range(params.beat_results):
+            lane = payload_of(max(1, lane_bits(params)), name=f"lane{step}")
+            link = payload_of(sequence_bits(params), name=f"link{step}")
+            place = Signal(sequence_bits(params), name=f"place{step}")
+            follows = Signal(name=f"follows{step}")
+            m.d.comb += [
+                place.eq(link - task.tail),
+                follows.eq(leads_on & returned[step] & (place < before)),
+            ]
+            m.d.sync += [
+                lane.eq(lane_of(params, task.slots[step])),
+                link.eq(Array(self.links)[lane]),
+            ]
+            with m.If(returned[step] & ~follows):
+                m.d.comb += ends.eq(1)
+            with m.If(follows):
+                m.d.sync += task.last.eq(place)
+                filled = Cat(Const(1, 1), listed)
+                for k in range(params.ways):
+                    with m.If(filled[k] & ~listed[k]):
+                        m.d.sync += [
+                            here[k].eq(1),
+                            task.wanted[k].eq(1),
+                            task.slots[k].eq(link[: ring_bits(params)]),
+                        ]
+            before, leads_on, listed = place, follows, Cat(Const(1, 1), listed)[: params.ways]
         m.d.sync += [
-            lane.eq(lane_of(params, task.slots[0])),
-            awaited.eq(steps & ~ends),
-            returned.eq(awaited & ~ends),
-            link.eq(Array(self.links)[lane]),
+            awaited.eq(Mux(ends, 0, steps)),
+            returned.eq(Mux(ends, 0, awaited)),
         ]
         with m.If(ends):
             m.d.sync += deeper.eq(0)
-        with m.If(leads_on):
-            m.d.sync += task.last.eq(place)
-            left = Signal(params.ways)
-            m.d.comb += left.eq(Mux(steps, here >> 1, here))
-            before = Cat(Const(1, 1), left)
-            for k in range(params.ways):
-                with m.If(before[k] & ~left[k]):
-                    m.d.sync += [
-                        here[k].eq(1),
-                        task.wanted[k].eq(1),
-                        task.slots[k].eq(link[: ring_bits(params)]),
-                    ]

@@ -49,10 +49,13 @@ def key_bits(params: DesignParams) -> int:
     Raises
     ------
     UsageError
-        If the design has timestamps: a self-test has none.
+        If the design has timestamps, which a self-test does not give, or beats of two results,
+        of which it would add up the first.
     """
     if params.timestamp_bits:
         raise UsageError("a self-test gives no times: set timestamp_bits=0")
+    if params.beat_results > 1:
+        raise UsageError("a self-test takes one result a beat: set beat_results=1")
     maximum = (STATE_BITS - 1) // len(params.terms)
     wanted = params.window_capacity.bit_length()
     return min(maximum, KEY_BITS, max(1, -(-wanted // len(params.terms))))
