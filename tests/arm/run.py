@@ -1,10 +1,11 @@
 """Run the wheel and the driver's tests on ARM processors that QEMU emulates: ``make test-arm``.
 
-``python -m tests.arm.run armhf`` makes a folder with Debian's userland, installs the wheel in it with
-its own pip, and runs tests there, in namespaces of their own: nothing is changed outside of
+``python -m tests.arm.run armhf`` makes a folder with Debian's userland, installs the wheel in it
+with its own pip, and runs tests there, in namespaces of their own: nothing is changed outside of
 ``build/arm``. Prepared and not yet seen to pass: ``arm64``, and with ``--driver`` the driver under
-PYNQ on models that are compiled for the processor. It needs Linux 6.7 or newer, where a user namespace has handlers of
-foreign programs of its own.
+PYNQ on models that are compiled for the processor.
+
+It needs Linux 6.7 or newer, where a user namespace has handlers of foreign programs of its own.
 """
 
 import json
