@@ -11,7 +11,7 @@ WORKERS ?= 3
 # Hundreds of processes import what the first one compiled: bytecode is kept, whatever is set.
 PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n $(WORKERS) --dist worksteal
 
-.PHONY: help setup setup-tests compare bench test test-all check fmt lint stress sim formal verilog synth \
+.PHONY: help setup setup-tests compare bench test test-all test-arm check fmt lint stress sim formal verilog synth \
 	bitstream report docs setup-docs site wheel clean
 
 .DEFAULT:
@@ -37,6 +37,9 @@ test: setup-tests ## pass all the tests
 
 test-all: setup-tests setup-docs ## pass all the tests and the slow ones
 	CASES=200 $(PYTEST) -m ""
+
+test-arm: setup-tests ## pass tests on an emulated 32-bit ARM; needs Debian and QEMU
+	$(BIN)/python -m tests.arm.run armhf
 
 check: setup ## pass the tests that a change touches (PATHS=..., else git's)
 	$(BIN)/python -m tests.affected $(PATHS)

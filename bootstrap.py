@@ -3,7 +3,8 @@
 Run by ``make setup`` with the system's Python and its standard library alone. What must come
 from the system (a C++ compiler, Perl; for tests Chromium, Tcl, PostgreSQL) is installed with apt
 where that is allowed; otherwise one sentence says what to type. ``bootstrap.py board [PYNQ]`` sets
-up ``.venv-board`` instead, for the tests of the board's driver under one or all versions of PYNQ.
+up ``.venv-board`` instead, for the tests of the board's driver under one or all versions of PYNQ,
+``bootstrap.py soc`` sets up ``.venv-soc``, for the tests of what FuseSoC and LiteX read.
 """
 
 import hashlib
@@ -46,6 +47,9 @@ BOARD_VENVS = ROOT / ".venv-board"
 BOARD_PINS = ROOT / "tests" / "board"
 # A version of PYNQ, the Python that its boards have, and others that it was seen to run on.
 BOARDS = (("3.1", ("3.10", "3.11")), ("4.0", ("3.12", "3.11")))
+
+SOC_VENV = ROOT / ".venv-soc"
+SOC_PINS = "tests/soc/constraints.txt"
 
 
 def fail(sentence: str) -> None:
@@ -213,6 +217,13 @@ def make_board_environment(pynq: str, versions: tuple[str, ...]) -> None:
     run(pip(*options, venv=venv), f"building PYNQ {pynq}")
 
 
+def make_soc_environment() -> None:
+    """Make the environment with FuseSoC and LiteX."""
+    make_venv(sys.executable, SOC_VENV)
+    install = pip("install", "--require-hashes", "-r", SOC_PINS, venv=SOC_VENV)
+    run(install, "installing FuseSoC and LiteX")
+
+
 def once(name: str, inputs: tuple[str, ...], step: Callable[[], None], venv: Path = VENV) -> bool:
     """Run a step unless it was run on these very files, in this folder, by this Python."""
     stamp = venv / f"{name}.stamp"
@@ -238,6 +249,9 @@ def main() -> None:
             inputs = ("bootstrap.py", *(f"tests/board/{name}" for name in pins))
             step = partial(make_board_environment, pynq, boards[pynq])
             once("environment", inputs, step, BOARD_VENVS / pynq)
+        return
+    if sys.argv[1:2] == ["soc"]:
+        once("environment", ("bootstrap.py", SOC_PINS), make_soc_environment, SOC_VENV)
         return
     once("environment", ENVIRONMENT_INPUTS, make_environment)
     once("project", PROJECT_INPUTS, install_project)

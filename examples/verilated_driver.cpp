@@ -6,7 +6,8 @@
 //       --Mdir build/tiny/obj build/tiny/streamjoin_top.v examples/verilated_driver.cpp
 //   build/tiny/obj/Vstreamjoin_top
 //
-// For designs with one equality and count windows.
+// For designs with one equality and count windows. In a system, STREAMJOIN_BASE is the address that the
+// registers have on its bus (examples/litex_soc.py).
 
 #include <cstdint>
 #include <cstdio>
@@ -21,6 +22,10 @@
 #include "verilated.h"
 
 static_assert(STREAMJOIN_TERMS == 1 && STREAMJOIN_TIMESTAMP_BITS == 0, "one key, count windows");
+
+#ifndef STREAMJOIN_BASE
+#define STREAMJOIN_BASE 0
+#endif
 
 namespace {
 
@@ -52,7 +57,7 @@ class Driver {
   }
 
   uint32_t read(uint32_t offset) {
-    top_.s_axil_ctrl_araddr = offset;
+    top_.s_axil_ctrl_araddr = STREAMJOIN_BASE + offset;
     top_.s_axil_ctrl_arvalid = 1;
     until(top_.s_axil_ctrl_arready);
     top_.s_axil_ctrl_arvalid = 0;
@@ -64,7 +69,7 @@ class Driver {
   }
 
   void write(uint32_t offset, uint32_t value) {
-    top_.s_axil_ctrl_awaddr = offset;
+    top_.s_axil_ctrl_awaddr = STREAMJOIN_BASE + offset;
     top_.s_axil_ctrl_wdata = value;
     top_.s_axil_ctrl_wstrb = 15;
     top_.s_axil_ctrl_awvalid = top_.s_axil_ctrl_wvalid = top_.s_axil_ctrl_bready = 1;

@@ -17,8 +17,8 @@ from streamjoin.engines.sliding import mergetrees
 from streamjoin_datagen.session import Session, spark_session
 from streamjoin_hw.flow.build import OPTIMISATION
 
-collect_ignore = ["board"]
-"""Runs in environments of its own: see test_board.py."""
+collect_ignore = ["board", "arm"]
+"""Run in environments of their own: see test_board.py and arm/run.py."""
 
 
 # A busy machine draws slowly.

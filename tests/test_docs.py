@@ -40,7 +40,7 @@ from streamjoin_common.documents import read_toml
 MAX_README_BYTES = 6144
 OTHER_PROGRAMS = {
     *(".", "pip", "uv", "g++", "jupyter"),
-    *("spark-submit", "lint-imports", "import-linter", "pytest"),
+    *("spark-submit", "lint-imports", "import-linter", "pytest", "fusesoc"),
 }
 """Programs that pages show and whose words are not ours to check."""
 

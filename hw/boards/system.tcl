@@ -6,7 +6,7 @@
 # Make the system around a processor.
 #
 #   ps         cell of the processor
-#   clock      its pin that gives the clock, 100 MHz
+#   clock      its pin that gives the clock
 #   reset      its pin that gives the reset, active low
 #   control    its AXI master, for registers
 #   memory     its AXI slave, to memory

@@ -54,6 +54,7 @@ class Faults:
     design_reset_after_words: int | None = None
     short_by_bytes: int = 0
     never_starts: bool = False
+    wrong_bit_after_words: int | None = None
     sent_words: int = field(default=0, init=False)
 
 
@@ -283,6 +284,11 @@ class ModelledBoard(MemoryDevice):
 
     def _received(self, words: Any, ended: bool) -> None:
         receive = self.receive
+        if (wrong := self.faults.wrong_bit_after_words) is not None and len(words):
+            if wrong < len(words) - 1:  # not in the trailer
+                words[wrong, 0] ^= 1
+                wrong += 1 << 62
+            self.faults.wrong_bit_after_words = wrong - len(words)
         first = receive.moved_words * self._out_bytes
         self._window(receive)[first : first + words.size] = words.reshape(-1)
         receive.moved_words += len(words)

@@ -12,6 +12,7 @@ from streams import check_exact, nothing, owed, pairs_of, random_input
 from streamjoin.device import pynq as driver
 from streamjoin.device.base import Beats, Results
 from streamjoin.device.packing import pack
+from streamjoin.device.selftest import TUPLES
 from streamjoin.errors import DeviceError
 from streamjoin_common.contract import PACKET_RESULTS, tuple_layout
 from streamjoin_common.contract.presets import PRESETS
@@ -24,6 +25,16 @@ def test_it_runs_under_the_real_pynq_with_an_old_numpy(opened: Any) -> None:
     assert board.downloads == [str(device._loaded._overlay.bitfile_name)]
     assert device.clock_hz == 100e6
     assert device.clock_source == "board: PL clock 0, read back"
+
+
+def test_known_inputs_are_joined_before_a_users(opened: Any) -> None:
+    board, device = opened("tiny-band")
+    assert board.faults.sent_words >= 2 * TUPLES
+    assert device.read("tuples_r") == device.read("results") == 0
+    assert device.read("window_r") == device.params.window_capacity
+    assert device.read("band_lo0") == device.read("band_hi1") == 0
+    board, _ = opened("tiny-band", tested=False)
+    assert board.faults.sent_words == 0
 
 
 @pytest.mark.parametrize("preset", ["tiny", "tiny-band", "tiny-split", "tiny-hash"])

@@ -46,6 +46,19 @@ def test_an_equi_join_on_a_board_is_exact(
     assert not on.memories
 
 
+def test_the_self_test_can_be_left_out(board: Any, bitstream: Any) -> None:
+    r, s = streams(300, 3)
+    how = {"on": "k", "window": "count:32", "engine": "fpga-handshake", "backend": "pynq"}
+    sent = []
+    for self_test in ("on", "off"):
+        on = board("tiny")
+        knobs = {"overlay": str(bitstream(PRESETS["tiny"])), "self_test": self_test}
+        sj.join(r, s, **how, knobs=knobs, check=True)
+        sent.append(on.faults.sent_words)
+    # A header is sent with every 32 tuples.
+    assert sent == [600 + 19 + 2 * (600 + 19), 600 + 19]
+
+
 def test_the_band_query_and_the_other_designs_run_on_a_board(board: Any, bitstream: Any) -> None:
     r, s = streams(300, 4)
     for preset, engine, predicate in (

@@ -67,6 +67,63 @@ def test_a_fault_while_it_streams_is_clear_and_passes(
         assert check_exact(device, random_input(device.params, 1500, keys=4, seed=seed)) > 100
 
 
+@pytest.mark.parametrize(
+    ("faults", "kind", "sentence"),
+    [
+        (
+            Faults(wrong_bit_after_words=700),
+            DeviceError,
+            r"self-test failed: of \d+ known pairs of 600 tuples 1 are missing, and 1 results are ",
+        ),
+        (
+            Faults(stuck_after_words=300),
+            DeadlineError,
+            r"self-test did not end: the design took no tuple and gave no result for 5.* s: idle=0",
+        ),
+        (
+            Faults(design_reset_after_words=700),
+            DeviceError,
+            r"self-test did not end: the design was reset by something else",
+        ),
+        (Faults(short_by_bytes=8), DeviceError, r"self-test did not end: .* with its trailer"),
+    ],
+    ids=["wrong", "stuck", "reset", "short"],
+)
+def test_a_board_that_is_at_fault_is_found_before_a_users_tuples(
+    board: Any, bitstream: Any, faults: Faults, kind: Any, sentence: str
+) -> None:
+    on = board("tiny")
+    on.faults = faults
+    path = bitstream(PRESETS["tiny"])
+    with pytest.raises(kind, match=sentence) as caught:
+        PynqDevice(path, chunk_bytes=2000)
+    assert str(caught.value).endswith("see First contact in docs/boards.md")
+    assert not on.memories
+    on.faults = Faults()
+    with PynqDevice(path) as device:
+        check_exact(device, random_input(device.params, 500, keys=4, seed=6))
+
+
+@pytest.mark.parametrize(
+    ("met_mhz", "is_fine"), [(100, True), (96, True), (95, False), (50, False)]
+)
+def test_a_clock_that_the_design_was_not_built_for_is_refused(
+    board: Any, bitstream: Any, met_mhz: float, is_fine: bool
+) -> None:
+    board("tiny")
+    path = bitstream(PRESETS["tiny"])
+    manifest = path.with_name("manifest.json")
+    facts = {**json.loads(manifest.read_text()), "clock": {"hz": met_mhz * 1e6, "source": "test"}}
+    manifest.write_text(json.dumps(facts))
+    if is_fine:
+        PynqDevice(path).close()
+        return
+    with pytest.raises(
+        DeviceError, match=f"gives the design 100 MHz and .* at {met_mhz} MHz: PYNQ"
+    ):
+        PynqDevice(path)
+
+
 def test_a_packet_that_outgrows_its_buffer_is_an_error(opened: Any) -> None:
     """What the DMA does where its buffer is too small, which no packet of the design's is."""
     board, device = opened()

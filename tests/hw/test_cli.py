@@ -73,9 +73,9 @@ def test_a_parameter_goes_over_the_preset(
 
 def test_verilog_writes_a_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("verilog", "--preset", "tiny", "--out", str(tmp_path / "v")) == 0
-    verilog, manifest = tmp_path / "v" / "streamjoin_top.v", tmp_path / "v" / "manifest.json"
-    header = tmp_path / "v" / "streamjoin.h"
-    written = f"wrote {verilog}, {manifest} and {header}\n"
+    verilog, header = tmp_path / "v" / "streamjoin_top.v", tmp_path / "v" / "streamjoin.h"
+    beside = "manifest.json, streamjoin.h and streamjoin.core"
+    written = f"wrote {verilog}, and beside it {beside}\n"
     assert capsys.readouterr() == (f"{verilog}\n", written)
     assert header.read_text().startswith("/* Registers and layouts of one design")
 

@@ -50,11 +50,15 @@ def build(tmp_path: Path, log: Path, monkeypatch: pytest.MonkeyPatch) -> Build:
     monkeypatch.setenv("STUB_LOG", str(log))
 
     def run(
-        board: str = "pynq-z2", params: DesignParams = PRESETS["tiny"], out: str = "out", **how: str
+        board: str = "pynq-z2",
+        params: DesignParams = PRESETS["tiny"],
+        out: str = "out",
+        clock_mhz: float = 100.0,
+        **how: str,
     ) -> Path:
         for name, value in how.items():
             monkeypatch.setenv(f"STUB_{name.upper()}", value)
-        return vivado_bitstream(params, board, tmp_path / out, lambda _: None)
+        return vivado_bitstream(params, board, tmp_path / out, lambda _: None, clock_mhz)
 
     return run
 
@@ -68,7 +72,7 @@ def test_a_build_leaves_all_of_it_with_the_clock_that_was_met(
     assert {path.name for path in bitstream.parent.iterdir()} == set(WRITTEN)
     manifest = json.loads((bitstream.parent / "manifest.json").read_text())
     assert manifest["digest"] == PRESETS[preset].digest
-    assert manifest["clock"]["hz"] == 100e6
+    assert manifest["clock"]["hz"] == pytest.approx(100e6, rel=1e-4)
     assert "Vivado 2023.2, after routing: met with 0.412 ns" in manifest["clock"]["source"]
     assert manifest["board"] == board
     assert manifest["resources"]["part"] == BOARDS[board].part
@@ -84,6 +88,50 @@ def test_a_build_leaves_all_of_it_with_the_clock_that_was_met(
     assert "CONFIG.c_sg_length_width 26" in commands_run
     words = {"tiny": 64, "tiny-band": 128}[preset]
     assert f"CONFIG.c_m_axis_mm2s_tdata_width {words}" in commands_run
+
+
+@pytest.mark.parametrize(
+    ("board", "clock_mhz", "given_hz"),
+    [
+        ("pynq-z2", 50, 50e6),
+        ("pynq-z2", 62.5, 62.5e6),
+        ("pynq-z2", 120, 111_111_111),
+        ("zcu104", 200, 187_498_125),
+        ("kv260", 75, 74_999_250),
+    ],
+)
+def test_the_clock_that_is_asked_for_is_built_and_the_one_that_is_given_is_kept(
+    build: Build, log: Path, board: str, clock_mhz: float, given_hz: float
+) -> None:
+    bitstream = build(board, clock_mhz=clock_mhz)
+    manifest = json.loads((bitstream.parent / "manifest.json").read_text())
+    assert manifest["clock"]["hz"] == given_hz
+    commands = log.read_text()
+    assert f"FREQMHZ {clock_mhz:g}" in commands
+    assert f"create_clock -name aclk -period {1e3 / clock_mhz:.3f}" in commands
+
+
+@pytest.mark.parametrize(
+    ("board", "clock_mhz", "sentence"),
+    [
+        ("pynq-z2", 251, "--clock must be from 10 to 250 MHz on pynq-z2, not 251"),
+        ("kv260", 9.5, "--clock must be from 10 to 500 MHz on kv260, not 9.5"),
+        ("zcu104", float("nan"), "--clock must be from 10 to 500 MHz on zcu104, not nan"),
+    ],
+)
+def test_clocks_that_no_processor_gives_are_refused(
+    build: Build, board: str, clock_mhz: float, sentence: str
+) -> None:
+    with pytest.raises(UsageError, match=f"^{sentence}$"):
+        build(board, clock_mhz=clock_mhz)
+
+
+def test_a_build_that_misses_its_timing_says_which_clock_would_do(build: Build) -> None:
+    would = r"for hold; by that path 44 MHz would do: --clock, or fewer cores$"
+    with pytest.raises(ToolError, match=would):
+        build(clock_mhz=50, wns="-2.500")
+    with pytest.raises(ToolError, match=r"0.412 ns for setup, -0.002 ns for hold$"):
+        build(clock_mhz=50, wns="0.412", whs="-0.002")
 
 
 @pytest.mark.parametrize(
@@ -198,7 +246,9 @@ def test_vivados_that_are_new_enough_are_taken(build: Build, version: str) -> No
         ("hw/boards/system.tcl", "assign_bd_address", "", "addresses are not assigned"),
         ("hw/boards/build.tcl", "validate_bd_design", "validate_design", "invalid command name"),
         ("hw/ip/package_ip.tcl", "s_axis_words", "s_axis_tuples", "no interface s_axis_tuples"),
+        ("hw/boards/build.tcl", "bd_pins streamjoin/aclk", "bd_pins dma/aclk", "dma has no aclk"),
         ("constraints/ip/streamjoin_ooc.xdc", "ports aclk", "ports clk", "names the port clk"),
+        ("constraints/ip/streamjoin_ooc.xdc", "10.000", "10", "no '-period 10.000' to set the"),
         ("constraints/pynq-z2/streamjoin.xdc", "COMPRESS", "COMPRES", "has no property"),
     ],
 )
@@ -287,3 +337,15 @@ def test_the_verb_builds_and_says_in_a_sentence_what_is_missing(
     said = capsys.readouterr().err.strip().splitlines()[-1]
     assert said.endswith("install it and source its settings64.sh")
     assert main(["hw", "bitstream", "--board", "x", "--out", str(tmp_path / "other")]) == 2
+
+
+def test_the_verb_takes_a_clock(
+    build: Build, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["hw", "bitstream", "--preset", "tiny", "--out", str(tmp_path / "made"), "--clock"]
+    assert main([*words, "40", "--board", "pynq-z2"]) == 0
+    manifest = json.loads((tmp_path / "made" / "manifest.json").read_text())
+    assert manifest["clock"]["hz"] == 40e6
+    capsys.readouterr()
+    assert main([*words, "40", "--board", "ulx3s-85f"]) == 2
+    assert "--clock is for the boards that Vivado builds for: drop it" in capsys.readouterr().err

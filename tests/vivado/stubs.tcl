@@ -263,6 +263,7 @@ proc validate_bd_design {} {
         }
     }
     if {![info exists ::assigned]} { error "addresses are not assigned" }
+    set ::validated 1
     if {$::configured(dma,c_m_axis_mm2s_tdata_width) != $::in_bits} { error "stream of another width" }
     foreach {memory stream} [list mm2s $::in_bits s2mm $::out_bits] {
         if {$::configured(dma,c_m_axi_${memory}_data_width) < $stream} { error "$memory is too narrow" }
@@ -290,8 +291,20 @@ proc launch_runs {args} {
 }
 proc wait_on_run {run} { record wait_on_run $run }
 proc get_runs {run} { return $run }
+# The processor's clock, divided from its PLL by an integer.
+proc clock_hz {pin} {
+    if {![info exists ::validated]} { error "$pin has no frequency before the design is validated" }
+    if {![dict exists $::linked $pin]} { error "$pin is not connected" }
+    foreach {setting pll_mhz} {PCW_FPGA0_PERIPHERAL_FREQMHZ 1000.0 PSU__CRL_APB__PL0_REF_CTRL__FREQMHZ 1499.985} {
+        if {[info exists ::configured(ps,$setting)]} {
+            return [expr {round(1e6 * $pll_mhz / ceil($pll_mhz / $::configured(ps,$setting) - 0.01))}]
+        }
+    }
+    error "$pin has no clock"
+}
 proc get_property {name run} {
     record get_property $name $run
+    if {$name eq "CONFIG.FREQ_HZ"} { return [clock_hz $run] }
     set folder [file join $::project streamjoin.runs $run]
     switch $name {
         STATUS {
@@ -327,7 +340,11 @@ proc report_timing {args} {
 }
 
 # Constraints.
-proc create_clock {args} { options create_clock $args {-name -period} {} 1 1 }
+proc create_clock {args} {
+    lassign [options create_clock $args {-name -period} {} 1 1] found
+    set asked_ns [expr {1e3 / $::clock_mhz}]
+    if {abs([dict get $found -period] - $asked_ns) > 0.001} { error "the IP is built for another clock" }
+}
 proc get_ports {name} {
     if {$name ni [ports_of $::added]} { error "a constraint names the port $name, which is none" }
     return $name

@@ -70,6 +70,8 @@ PRESETS: dict[str, DesignParams] = {
         buckets=32,
         ways=2,
     ),
+    # A board's first bitstream: small, and the fastest of the designs that were routed.
+    "first": DesignParams(cores=4, segment_tuples=16, terms=EQUI),
     # SplitJoin fills 70 % of the LUTs, or 90 % of the block RAM, of each board's part, by Yosys's
     # counts (streamjoin hw synth --stored; docs/decisions/0016-open-synthesis.md).
     "pynq-z2": DesignParams(

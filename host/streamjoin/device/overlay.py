@@ -20,6 +20,9 @@ from streamjoin_common.contract import BOARDS
 DMA_CELL, DESIGN_CELL = "dma", "streamjoin"
 """Names of the cells in every block design of ``hw/boards``."""
 
+CLOCK_TOLERANCE = 1.05
+"""How much faster than the clock that was met a board's may read: its divisors are integers."""
+
 BOARD_FILE = Path("/proc/device-tree/chosen/pynq_board")
 """Where PYNQ's images keep the board's name."""
 
@@ -107,11 +110,23 @@ class LoadedOverlay:
             entry = cells[DMA_CELL]
             self.dma_mmio = pynq.MMIO(entry["phys_addr"], entry["addr_range"])
             self.clock_hz = float(pynq.Clocks.fclk0_mhz) * 1e6
+            self._check_clock(bitstream)
         except StreamJoinError:
             raise
         except Exception as error:
             # PYNQ passes on whatever its parts raise.
             raise _refusal(bitstream, error) from error
+
+    def _check_clock(self, bitstream: Path) -> None:
+        """Refuse a clock that the design was not built for: its results would be wrong at times."""
+        clock = self.manifest.facts.get("clock")
+        met_hz = clock.get("hz") if isinstance(clock, dict) else None
+        if isinstance(met_hz, int | float) and self.clock_hz > CLOCK_TOLERANCE * met_hz:
+            raise DeviceError(
+                f"the board gives the design {self.clock_hz / 1e6:g} MHz and {bitstream} met its "
+                f"timing at {met_hz / 1e6:g} MHz: PYNQ sets the clock by the .hwh, copy the one of "
+                "the same build"
+            )
 
     def dma(self) -> Any:
         """Return PYNQ's driver of the DMA, which is started.

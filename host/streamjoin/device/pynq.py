@@ -19,6 +19,7 @@ from streamjoin.device import axi_dma
 from streamjoin.device.base import Beats, Device, Results, StreamOutcome, describe
 from streamjoin.device.overlay import LoadedOverlay
 from streamjoin.device.packets import group, grouped_words, packet
+from streamjoin.device.selftest import self_test
 from streamjoin.device.watch import Watch, wait_until
 from streamjoin.errors import DeadlineError, DeviceError
 from streamjoin_common.contract import (
@@ -48,17 +49,24 @@ class PynqDevice(Device):
         Seconds without any progress after which a wait ends, beyond the time of a drain.
     chunk_bytes : int
         Maximum input bytes of one transfer.
+    tested : bool
+        Whether the device joins known inputs first (:mod:`streamjoin.device.selftest`).
 
     Raises
     ------
     UnavailableError, InputError
         If the overlay cannot be loaded; see :class:`~streamjoin.device.overlay.LoadedOverlay`.
     DeviceError, DeadlineError
-        If the overlay holds another design, or its DMA does not answer.
+        If the overlay holds another design, its DMA does not answer, or the self-test fails.
     """
 
     def __init__(
-        self, bitstream: Path, *, quiet_s: float = QUIET_S, chunk_bytes: int = CHUNK_BYTES
+        self,
+        bitstream: Path,
+        *,
+        quiet_s: float = QUIET_S,
+        chunk_bytes: int = CHUNK_BYTES,
+        tested: bool = True,
     ) -> None:
         self._loaded = LoadedOverlay(bitstream)
         super().__init__(self._loaded.manifest.params)
@@ -84,6 +92,8 @@ class PynqDevice(Device):
             for count_bytes in sizes:
                 self._buffers.append(self._loaded.allocate(count_bytes))
             self._recover()
+            if tested:
+                self_test(self)
         except BaseException:
             self.close()
             raise

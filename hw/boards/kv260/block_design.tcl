@@ -5,7 +5,7 @@
 create_bd_cell -type ip -vlnv xilinx.com:ip:zynq_ultra_ps_e ps
 set_property -dict [list \
     CONFIG.PSU__FPGA_PL0_ENABLE 1 \
-    CONFIG.PSU__CRL_APB__PL0_REF_CTRL__FREQMHZ 100 \
+    CONFIG.PSU__CRL_APB__PL0_REF_CTRL__FREQMHZ $clock_mhz \
     CONFIG.PSU__USE__M_AXI_GP0 1 \
     CONFIG.PSU__USE__M_AXI_GP1 0 \
     CONFIG.PSU__USE__M_AXI_GP2 0 \

@@ -4,7 +4,7 @@
 create_bd_cell -type ip -vlnv xilinx.com:ip:processing_system7:5.5 ps
 set_property -dict [list \
     CONFIG.PCW_EN_CLK0_PORT 1 \
-    CONFIG.PCW_FPGA0_PERIPHERAL_FREQMHZ 100 \
+    CONFIG.PCW_FPGA0_PERIPHERAL_FREQMHZ $clock_mhz \
     CONFIG.PCW_EN_RST0_PORT 1 \
     CONFIG.PCW_USE_M_AXI_GP0 1 \
     CONFIG.PCW_USE_S_AXI_HP0 1 \

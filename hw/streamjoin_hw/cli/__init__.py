@@ -70,6 +70,7 @@ def _out(arguments: argparse.Namespace) -> Path | None:
 
 def _verilog(arguments: argparse.Namespace) -> int:
     from streamjoin_common.contract import HEADER_NAME
+    from streamjoin_hw.flow.core_file import CORE_NAME
     from streamjoin_hw.flow.emit import MANIFEST_NAME, emit_verilog
 
     params = design_from(arguments.preset, arguments.param)
@@ -77,8 +78,7 @@ def _verilog(arguments: argparse.Namespace) -> int:
     if folder is None:
         raise UsageError("--out must name the folder that the Verilog is written to")
     path = emit_verilog(params, folder)
-    beside = [str(folder / name) for name in (MANIFEST_NAME, HEADER_NAME)]
-    say(f"wrote {path}, {beside[0]} and {beside[1]}")
+    say(f"wrote {path}, and beside it {MANIFEST_NAME}, {HEADER_NAME} and {CORE_NAME}")
     print(path)
     return 0
 
@@ -189,7 +189,7 @@ def _of(module: str) -> Callable[[argparse.Namespace], int]:
 
 
 def _bitstream(arguments: argparse.Namespace) -> int:
-    from streamjoin_hw.flow.vivado import vivado_bitstream
+    from streamjoin_hw.flow.vivado import CLOCK_MHZ, vivado_bitstream
     from streamjoin_hw.studies.selftest import ulx3s
 
     names = (*BOARDS, ulx3s.BOARD)
@@ -203,12 +203,15 @@ def _bitstream(arguments: argparse.Namespace) -> int:
         raise UsageError("--out must name the folder that the bitstream is written to")
     params = design_from(arguments.preset or arguments.board, arguments.param)
     if arguments.board == ulx3s.BOARD:
+        if arguments.clock is not None:
+            raise UsageError("--clock is for the boards that Vivado builds for: drop it")
         with stages(f"bitstream for {ulx3s.BOARD}") as report:
             made = ulx3s.bitstream(params, folder, report)
         print(made)
         say(ulx3s.summary(made.parent))
         return 0
-    print(vivado_bitstream(params, arguments.board, folder, say))
+    clock_mhz = CLOCK_MHZ if arguments.clock is None else arguments.clock
+    print(vivado_bitstream(params, arguments.board, folder, say, clock_mhz))
     return 0
 
 
@@ -220,6 +223,12 @@ def _configure_bitstream(action: argparse.ArgumentParser) -> None:
         "also the preset",
     )
     complete(board, lambda _: (*BOARDS, "ulx3s-85f"))
+    action.add_argument(
+        "--clock",
+        type=float,
+        metavar="MHZ",
+        help="clock of the design, with Vivado (default 100): slower ones are easier to meet",
+    )
     action.add_argument("--out", metavar="PATH", help="folder that is not there yet")
 
 

@@ -16,6 +16,7 @@ from streamjoin_common import contract, storage
 from streamjoin_common.contract import DesignParams
 from streamjoin_common.storage import cache
 from streamjoin_hw.flow.compact import compact
+from streamjoin_hw.flow.core_file import CORE_NAME, core_file
 
 VERILOG_NAME = "streamjoin_top.v"
 BOARD_VERILOG_NAME = "streamjoin_board.v"
@@ -154,7 +155,9 @@ def verilog_around(params: DesignParams, make_top: Callable[[], Any], name: str)
 
 
 def emit_verilog(params: DesignParams, folder: Path, *, board: bool = False) -> Path:
-    """Write ``streamjoin_top.v`` (for boards ``streamjoin_board.v``), manifest and C header.
+    """Write ``streamjoin_top.v`` (for boards ``streamjoin_board.v``) and what describes it.
+
+    These are the manifest, the C header and the core file for FuseSoC.
 
     Parameters
     ----------
@@ -182,6 +185,7 @@ def emit_verilog(params: DesignParams, folder: Path, *, board: bool = False) -> 
         path: source,
         folder / MANIFEST_NAME: described,
         folder / contract.HEADER_NAME: contract.c_header(params),
+        folder / CORE_NAME: core_file(params, path.name),
     }
     with contextlib.ExitStack() as stack:
         storage.recover(folder)

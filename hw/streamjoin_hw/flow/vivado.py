@@ -20,8 +20,13 @@ from streamjoin_common.storage import new_folder
 from streamjoin_hw.flow.emit import MANIFEST_NAME, emit_verilog, source_revision, tool_versions
 from streamjoin_hw.flow.toolchain import output_of
 
-CLOCK_HZ = 100e6
-"""What the block designs ask of the processor."""
+CLOCK_MHZ = 100.0
+"""Clock of a design unless another is asked for."""
+
+MIN_CLOCK_MHZ = 10.0
+
+PERIOD = "-period 10.000"
+"""The period in the IP's constraints, which the clock that is asked for replaces."""
 
 JOBS = 2
 DEADLINE_S = 6 * 3600
@@ -40,13 +45,21 @@ class Board:
     ----------
     part : str
         The part, as Vivado calls it.
+    max_clock_mhz : float
+        The fastest clock that its processor gives the fabric.
     """
 
     part: str
+    max_clock_mhz: float
 
 
-_PARTS = ("xc7z020clg400-1", "xczu7ev-ffvc1156-2-e", "xck26-sfvc784-2LV-c")
-BOARDS = {name: Board(part) for name, part in zip(contract.BOARDS, _PARTS, strict=True)}
+_ZYNQ_7000_MHZ, _ULTRASCALE_MHZ = 250.0, 500.0
+_BOARDS = (
+    Board("xc7z020clg400-1", _ZYNQ_7000_MHZ),
+    Board("xczu7ev-ffvc1156-2-e", _ULTRASCALE_MHZ),
+    Board("xck26-sfvc784-2LV-c", _ULTRASCALE_MHZ),
+)
+BOARDS = dict(zip(contract.BOARDS, _BOARDS, strict=True))
 
 
 def tcl_quoted(string: str) -> str:
@@ -54,11 +67,23 @@ def tcl_quoted(string: str) -> str:
     return '"' + re.sub(r'([\\"$\[\]{};])', r"\\\1", string).replace("\n", "\\n") + '"'
 
 
-def _design_script(params: DesignParams, board: str, verilog: Path) -> str:
+def _constraints(work: Path, clock_mhz: float) -> Path:
+    """Write the constraints that travel with the IP, for a clock."""
+    template = (_ROOT / "constraints" / "ip" / "streamjoin_ooc.xdc").read_text()
+    if PERIOD not in template:
+        raise ToolError(f"constraints/ip/streamjoin_ooc.xdc has no {PERIOD!r} to set the clock by")
+    path = work / "streamjoin_ooc.xdc"
+    path.write_text(template.replace(PERIOD, f"-period {1e3 / clock_mhz:.3f}"))
+    return path
+
+
+def _design_script(params: DesignParams, board: str, verilog: Path, clock_mhz: float) -> str:
     facts = {
         "root": str(_ROOT),
         "board": board,
         "part": BOARDS[board].part,
+        "clock_mhz": f"{clock_mhz:.10g}",
+        "ip_constraints": str(_constraints(verilog.parent, clock_mhz)),
         "verilog": str(verilog),
         "version": f"{params.interface_version}.0",
         # Vivado takes an IP for changed if this is another number.
@@ -72,7 +97,11 @@ def _design_script(params: DesignParams, board: str, verilog: Path) -> str:
 
 
 def vivado_bitstream(
-    params: DesignParams, board: str, out: Path, report: Callable[[str], None]
+    params: DesignParams,
+    board: str,
+    out: Path,
+    report: Callable[[str], None],
+    clock_mhz: float = CLOCK_MHZ,
 ) -> Path:
     """Build a design's bitstream for a board.
 
@@ -87,6 +116,8 @@ def vivado_bitstream(
         together, or it does not appear.
     report : callable taking str
         Receives what Vivado prints, line by line.
+    clock_mhz : float
+        Clock that the processor gives the design, in MHz.
 
     Returns
     -------
@@ -96,12 +127,18 @@ def vivado_bitstream(
     Raises
     ------
     UsageError
-        If the board is unknown or the folder is there.
+        If the board is unknown, has no such clock, or the folder is there.
     ToolError
         If there is no Vivado, or it fails.
     """
     if board not in BOARDS:
         raise UsageError(f"--board must be one of {', '.join(BOARDS)}, not {board!r}")
+    fastest = BOARDS[board].max_clock_mhz
+    if not MIN_CLOCK_MHZ <= clock_mhz <= fastest:
+        raise UsageError(
+            f"--clock must be from {MIN_CLOCK_MHZ:g} to {fastest:g} MHz on {board}, not "
+            f"{clock_mhz:g}"
+        )
     if out.exists():
         raise UsageError(
             f"--out must name a folder that is not there yet, not {str(out)!r}: "
@@ -119,7 +156,7 @@ def vivado_bitstream(
     with new_folder(out, replace=False) as results:
         work = results / "work"
         verilog = emit_verilog(params, work, board=True)
-        (work / "design.tcl").write_text(_design_script(params, board, verilog))
+        (work / "design.tcl").write_text(_design_script(params, board, verilog, clock_mhz))
         command = [vivado, "-mode", "batch", "-nojournal", "-log", str(work / "vivado.log")]
         command += ["-source", str(scripts / "build.tcl"), "-tclargs", str(work), str(results)]
         _run(command, work, report)
@@ -151,7 +188,7 @@ def _described(
     tool = f"Vivado {figures['vivado']}"
     slack = figures["worst_setup_slack_ns"]
     clock = {
-        "hz": CLOCK_HZ,
+        "hz": float(figures["clock_hz"]),
         "source": f"{tool}, after routing: met with {slack} ns to spare (timing.rpt)",
     }
     resources = {

@@ -26,6 +26,14 @@ KINDS = Knob(
     choices=(HOST, DEVICE),
 )
 
+ON, OFF = "on", "off"
+SELF_TEST = Knob(
+    "self_test",
+    ON,
+    "Whether a board joins a short known input first, each time it loads the overlay.",
+    choices=(ON, OFF),
+)
+
 NO_OVERLAY = "none"
 
 
@@ -147,5 +155,5 @@ def path_of(job: Job, params: DesignParams, report: model.Report) -> Path:
 def opened(job: Job, params: DesignParams, path: Path) -> Device:
     """Open the device that holds a job's design, at what :func:`path_of` returned."""
     if job.backend == PYNQ:
-        return pynq.PynqDevice(path)
+        return pynq.PynqDevice(path, tested=job.knobs["self_test"] == ON)
     return model.ModelDevice(params, path, clock_hz=int(job.knobs["clock_mhz"]) * 1e6)

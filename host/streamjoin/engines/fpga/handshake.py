@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from streamjoin.engines.base import Knob
 from streamjoin.engines.fpga.base import FpgaEngine
-from streamjoin.engines.fpga.device import CLOCK, KINDS, OVERLAY
+from streamjoin.engines.fpga.device import CLOCK, KINDS, OVERLAY, SELF_TEST
 from streamjoin.engines.job import Job
 from streamjoin_common.contract import FORWARDS, DesignParams, Term
 
@@ -26,6 +26,7 @@ class FpgaHandshake(FpgaEngine):
         KINDS,
         CLOCK,
         OVERLAY,
+        SELF_TEST,
     )
 
     def wanted(self, job: Job, terms: tuple[Term, ...], timestamp_bits: int) -> DesignParams:

@@ -6,7 +6,7 @@ from typing import ClassVar
 from streamjoin.device.base import Device
 from streamjoin.engines.base import Capabilities, Knob
 from streamjoin.engines.fpga.base import FpgaEngine
-from streamjoin.engines.fpga.device import CLOCK, KINDS, OVERLAY
+from streamjoin.engines.fpga.device import CLOCK, KINDS, OVERLAY, SELF_TEST
 from streamjoin.engines.fpga.keys import Uint32s
 from streamjoin.engines.job import Job
 from streamjoin.errors import InputError
@@ -39,6 +39,7 @@ class FpgaSplitJoin(FpgaEngine):
         KINDS,
         CLOCK,
         OVERLAY,
+        SELF_TEST,
     )
 
     def wanted(self, job: Job, terms: tuple[Term, ...], timestamp_bits: int) -> DesignParams:

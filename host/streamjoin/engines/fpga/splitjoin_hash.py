@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from streamjoin.engines.base import Capabilities, Knob
 from streamjoin.engines.fpga.base import FpgaEngine
-from streamjoin.engines.fpga.device import CLOCK, KINDS, OVERLAY
+from streamjoin.engines.fpga.device import CLOCK, KINDS, OVERLAY, SELF_TEST
 from streamjoin.engines.job import Job
 from streamjoin_common.contract import DesignParams, Term
 
@@ -34,6 +34,7 @@ class FpgaSplitJoinHash(FpgaEngine):
         KINDS,
         CLOCK,
         OVERLAY,
+        SELF_TEST,
     )
     capacity_knobs: ClassVar[str] = "the knob segment"
 

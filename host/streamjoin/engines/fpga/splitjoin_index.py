@@ -6,7 +6,7 @@ from typing import ClassVar
 from streamjoin.device.base import Device
 from streamjoin.engines.base import Capabilities, Knob
 from streamjoin.engines.fpga.base import FpgaEngine
-from streamjoin.engines.fpga.device import CLOCK, KINDS, OVERLAY
+from streamjoin.engines.fpga.device import CLOCK, KINDS, OVERLAY, SELF_TEST
 from streamjoin.engines.fpga.keys import Uint32s
 from streamjoin.engines.job import Job
 from streamjoin_common.contract import (
@@ -35,6 +35,7 @@ class FpgaSplitJoinIndex(FpgaEngine):
         KINDS,
         CLOCK,
         OVERLAY,
+        SELF_TEST,
     )
     capacity_knobs: ClassVar[str] = "the knobs segment and buckets"
 
