@@ -8,12 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from streamjoin_common.contract import ORDERS, DesignParams
 from streamjoin_hw.rtl.chain.sequencer import QUIET_CYCLES
-from streamjoin_hw.rtl.core_array import (
-    CoreInstance,
-    gathered_members,
-    registered_or,
-    registered_sum,
-)
+from streamjoin_hw.rtl.core_array import CoreInstance, gathered_members, registered_sum
 from streamjoin_hw.rtl.intake import ordered_layout
 from streamjoin_hw.rtl.split.combiner import Combiner, combined_layout
 from streamjoin_hw.rtl.split.core import SplitCore, split_core_members
@@ -25,17 +20,18 @@ from streamjoin_hw.rtl.split.layouts import (
     row_bits,
     token_layout,
 )
+from streamjoin_hw.rtl.split.links import LANDING_PLACES, Spread, gathered_or, spread_bit
 from streamjoin_hw.rtl.split.queue import Queue, queue_places
 from streamjoin_hw.rtl.split.shared_core import SharedCore
-from streamjoin_hw.rtl.split.trees import (
-    QUEUED_TUPLES,
-    CollectionTree,
-    QueuedTree,
-    control_layout,
-)
+from streamjoin_hw.rtl.split.trees import CollectionTree, control_layout
 from streamjoin_hw.rtl.streams import Component, signal_of
 
 OUTER, INNER = ORDERS.index("outer"), ORDERS.index("inner")
+
+
+QUEUED_TUPLES = 32
+"""Tuples that a core with shared comparators may be behind the others: as many as a LUT RAM has
+words."""
 
 
 def setting_members(params: DesignParams) -> dict[str, wiring.Member]:
@@ -113,9 +109,9 @@ class SplitArray(Component):
         """Put the cores between the trees."""
         m = Module()
         params = self.params
-        queued = QUEUED_TUPLES if params.has_shared_comparators else 2
+        queued = QUEUED_TUPLES if params.has_shared_comparators else LANDING_PLACES
         left, right = (
-            QueuedTree(routed_layout(params), params.cores, params.merge_arity, queued)
+            Spread(routed_layout(params), params.cores, params.merge_arity, queued)
             for _ in range(2)
         )
         m.submodules.left_spread, m.submodules.right_spread = left, right
@@ -125,6 +121,7 @@ class SplitArray(Component):
         m.submodules.combiner = combiner
         control, punctuate, masked = self._settings(m)
 
+        clears = spread_bit(m, self.clear, params.cores, params.merge_arity)
         cores: list[Any] = []
         for index in range(params.cores):
             members = split_core_members(params)
@@ -137,7 +134,7 @@ class SplitArray(Component):
             wiring.connect(m, core.s_results, s_tree.input(index))
             m.d.comb += [
                 core.index.eq(Const(index, len(core.index))),
-                core.clear.eq(self.clear),
+                core.clear.eq(clears[index]),
                 core.masked.eq(masked[index]),
                 *(getattr(core, name).eq(control.outer) for name in ordered_port(params)),
             ]
@@ -154,9 +151,9 @@ class SplitArray(Component):
             self.results.payload.eq(out.payload),
             self.results.valid.eq(out.valid & ~hidden),
             out.ready.eq(self.results.ready | hidden),
-            self.held.eq(registered_or(m, [core.hold for core in cores])),
+            self.held.eq(gathered_or(m, [core.hold for core in cores], params.merge_arity)),
         ]
-        cores_busy = registered_or(m, [core.busy for core in cores])
+        cores_busy = gathered_or(m, [core.busy for core in cores], params.merge_arity)
         trees_busy = left.busy | right.busy | r_tree.busy | s_tree.busy | combiner.busy
         trees_busy |= Cat(*(queue.busy for queue in queues)).any()
         inside = cores_busy | trees_busy

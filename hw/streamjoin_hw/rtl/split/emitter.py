@@ -159,7 +159,7 @@ class Emitter(Component):
         ready, take, next_count, probing, _ = batch = keep(m, outlet.probe)
         m.d.comb += [
             take.eq(ready & ~active),
-            last_probe.eq(probe + 1 == count if rounds is None else rounds.last),
+            last_probe.eq(self._is_last(probe, count) if rounds is None else rounds.last),
             many.eq(ordered & ~alone & ~last_probe),
         ]
         with m.If(take):
@@ -245,6 +245,10 @@ class Emitter(Component):
         if params.has_shared_comparators:
             return None, ordered, Signal(bits_for(params.probes - 1))
         return None, ordered, self.probe
+
+    def _is_last(self, probe: Value, count: Value) -> Value:
+        """Return whether a batch's last probe is served; its only one, if it has no room for two."""
+        return Const(1, 1) if self.params.probes == 1 else probe + 1 == count
 
     def _divide(self, m: Module, rounds: Rounds | None, batch: _Batches, given: Signal) -> None:
         """Serve the probes of one group together, then those of the next."""

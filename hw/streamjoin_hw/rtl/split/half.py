@@ -30,13 +30,15 @@ from streamjoin_hw.rtl.split.collector import Collector, batch_layout
 from streamjoin_hw.rtl.split.emitter import Emitter
 from streamjoin_hw.rtl.split.hits import hit_layout
 from streamjoin_hw.rtl.split.layouts import (
+    is_single,
     ordered_port,
-    ring_words,
+    pass_words,
     routed_layout,
     row_bits,
     token_layout,
 )
-from streamjoin_hw.rtl.split.subwindow import SubWindow, range_layout, word_bits
+from streamjoin_hw.rtl.split.single import SingleCollector
+from streamjoin_hw.rtl.split.subwindow import SubWindow, range_layout, word_after, word_bits
 from streamjoin_hw.rtl.streams import Component, payload_of
 
 
@@ -104,7 +106,8 @@ class Half(Component):
         """Build the pass over the sub-window."""
         m = Module()
         params = self.params
-        m.submodules.collector = collector = Collector(params, self.side)
+        made: Any = SingleCollector if is_single(params) else Collector
+        m.submodules.collector = collector = made(params, self.side)
         m.submodules.ring = ring = SubWindow(params, self.side)
         m.submodules.emitter = emitter = Emitter(params, self.side)
         wiring.connect(m, wiring.flipped(self.i), collector.i)
@@ -144,6 +147,8 @@ class Half(Component):
         ]
         for name in ordered_port(params):
             m.d.comb += getattr(emitter, name).eq(getattr(self, name))
+        if is_single(params):
+            m.d.comb += ring.kept.eq(w.waits)
         self._walk(m, w, _Parts(collector, ring, emitter), reads)
         self._compare(m, w, ring, emitter)
         if params.timestamp_bits:
@@ -151,7 +156,7 @@ class Half(Component):
 
         m.d.comb += [
             emitter.ready_batch.eq(w.loaded),
-            emitter.count.eq(w.batch.count),
+            emitter.count.eq(Const(1) if is_single(params) else w.batch.count),
             emitter.settled.eq(~w.none & ~w.compares & ~w.loads),
         ]
         if params.has_groups:
@@ -200,7 +205,7 @@ class Half(Component):
             m.d.sync += [
                 *w.to_read(w.left - 1),
                 w.first.eq(0),
-                w.word.eq(Mux(w.word == ring_words(self.params) - 1, 0, w.word + 1)),
+                w.word.eq(word_after(self.params, w.word)),
             ]
             if self.params.order == "inner":
                 m.d.sync += w.row.eq(w.row + self.params.lanes)
@@ -255,12 +260,14 @@ class Half(Component):
             for lane in range(lanes):
                 slot = ring.slots[lane]
                 r, s = (slot, probe) if self.side == SIDE_R else (probe, slot)
-                counts = (
-                    wanted
-                    & w.live[lane]
-                    & ~(w.old[lane] & w.batch.gone[p])
-                    & ~(w.new[lane] & ~w.batch.there[p])
-                )
+                counts = w.live[lane] & ~w.old[lane]
+                if not is_single(params):
+                    counts = (
+                        wanted
+                        & w.live[lane]
+                        & ~(w.old[lane] & w.batch.gone[p])
+                        & ~(w.new[lane] & ~w.batch.there[p])
+                    )
                 m.d.sync += hit.mask[p][lane].eq(counts & matches(params, r, s))
         m.d.sync += [
             hit.word.eq(w.scanned_word),
@@ -330,7 +337,7 @@ class _Wires:
         self.gives = Signal()
         # The words: how many are to be read, the next one, whether it is the first.
         self.range = payload_of(range_layout(params))
-        self.left = payload_of(bits_for(ring_words(params)))
+        self.left = payload_of(bits_for(pass_words(params)))
         self.none, self.last = Signal(init=1), Signal()
         self.word, self.first = payload_of(word_bits(params)), payload_of(1)
         # Read a cycle ago.

@@ -15,22 +15,42 @@ SPARE_SLOTS = 8
 """Slots of a ring beyond a sub-window's tuples, at least, where comparators are shared."""
 
 
+def is_single(params: DesignParams) -> bool:
+    """Return whether a batch is one probe behind all changes of the window.
+
+    What expires is then not looked at again, if it is not for its time.
+    """
+    by_itself = params.probes == 1 and not params.has_shared_comparators
+    return by_itself and not params.timestamp_bits and not params.has_groups
+
+
 def ring_words(params: DesignParams) -> int:
     """Count the words of a sub-window's ring.
+
+    A batch that :func:`is_single` needs no more than a sub-window has tuples, where a word more
+    may double a memory: what expires with it is written over as it begins.
 
     A pass looks at one tuple more than a sub-window holds: the one that expires and the one that
     is stored while its probes are collected. With a word to spare these never share a slot, no
     word is both the first and the last of a pass, and the next tuple to be stored is never in the
     way of a pass: there are at least two slots more than a sub-window has tuples.
     """
+    if is_single(params):
+        # A memory without address bits is no memory to some tools.
+        return max(2, params.segment_words)
     if params.has_shared_comparators:
         return params.segment_words + math.ceil(SPARE_SLOTS / params.lanes)
     return params.segment_words + (2 if params.lanes == 1 else 1)
 
 
+def pass_words(params: DesignParams) -> int:
+    """Count the words of the longest pass, which may end in the word that it began in."""
+    return params.segment_words + 1 if is_single(params) else ring_words(params)
+
+
 def row_bits(params: DesignParams) -> int:
     """Bits of a row number, so many that cyclic differences within a ring are signed numbers."""
-    return bits_for(2 * ring_words(params) * params.lanes)
+    return bits_for(2 * pass_words(params) * params.lanes)
 
 
 def row_member(params: DesignParams) -> dict[str, int]:

@@ -11,17 +11,26 @@ from streamjoin_common.contract import DesignParams
 from streamjoin_hw.rtl.memory import lane_bits, memory_of
 from streamjoin_hw.rtl.split.layouts import (
     body_layout,
+    is_single,
     key_layout,
+    pass_words,
     ring_words,
     row_bits,
     row_member,
 )
-from streamjoin_hw.rtl.streams import Component, View, signal_of
+from streamjoin_hw.rtl.streams import Component, View, payload_of, signal_of
 
 
 def word_bits(params: DesignParams) -> int:
     """Bits of a word number of a ring."""
     return bits_for(ring_words(params) - 1)
+
+
+def word_after(params: DesignParams, word: Signal) -> Value:
+    """Return the word of a ring after one."""
+    if ring_words(params) == 1 << len(word):
+        return (word + 1)[: len(word)]
+    return Mux(word == ring_words(params) - 1, 0, word + 1)
 
 
 def range_layout(params: DesignParams) -> data.StructLayout:
@@ -34,7 +43,7 @@ def range_layout(params: DesignParams) -> data.StructLayout:
     """
     return data.StructLayout(
         {
-            "words": bits_for(ring_words(params)),
+            "words": bits_for(pass_words(params)),
             "first_word": word_bits(params),
             "first_lane": lane_bits(params),
             "end_lane": lane_bits(params),
@@ -76,6 +85,8 @@ class SubWindow(Component):
         Instead of these where comparators are shared: the tuple is stored in this slot.
     fetch : In(1), fetch_word, fetch_lane : In, payload : Out(payload_bits)
         The payload of a slot, a cycle later; it stays until the next ``fetch``.
+    kept : In(1), where a batch is one probe
+        Results of a batch before may still be read: the payload that is stored waits.
     drop : In(1), drop_slots : In, drop_all : In(1), if there are timestamps
         The oldest word's tuples, so many, are past their time; all that the ring holds.
     """
@@ -95,6 +106,7 @@ class SubWindow(Component):
     fetch_word: Signal
     fetch_lane: Signal
     payload: Signal
+    kept: Signal
     drop: Signal
     drop_slots: Signal
     drop_all: Signal
@@ -124,6 +136,7 @@ class SubWindow(Component):
                 "fetch_word": In(word_bits(params)),
                 "fetch_lane": In(lane_bits(params)),
                 "payload": Out(params.payload_bits),
+                **({"kept": In(1)} if is_single(params) else {}),
                 "drop_slots": In(bits_for(params.lanes)),
             }
         )
@@ -133,10 +146,10 @@ class SubWindow(Component):
         m = Module()
         params, lanes = self.params, self.params.lanes
         head, tail = self._position("head"), self._position("tail")
-        count = Signal(range(ring_words(params) * lanes))
+        count = Signal(range(pass_words(params) * lanes))
         # Words from the oldest tuple's to the one that the next tuple is stored in, if that holds
         # a tuple or held one since it was entered.
-        span = Signal(range(ring_words(params) + 1))
+        span = Signal(range(pass_words(params) + 1))
 
         stores, moves = Signal(), Signal()
         m.d.comb += [stores.eq(self.begin & self.store), moves.eq(self.begin & self.expire)]
@@ -201,7 +214,7 @@ class SubWindow(Component):
 
     def _after(self, word: Signal) -> Any:
         """Return the word after one."""
-        return Mux(word == ring_words(self.params) - 1, 0, word + 1)
+        return word_after(self.params, word)
 
     def _advance(self, m: Module, position: dict[str, Signal], step: Signal) -> None:
         """Move a position by one slot round the ring."""
@@ -230,14 +243,30 @@ class SubWindow(Component):
         payloads: Any = memory_of(params.window_memory, params.payload_bits, depth)
         m.submodules.payloads = payloads
         write, read = payloads.write_port(), payloads.read_port()
+        slot, payload, due = Cat(head["lane"][:used], head["word"]), self.enter.payload, stores
+        if is_single(params):
+            slot, payload, due = self._later(m, slot, stores)
         m.d.comb += [
-            write.addr.eq(Cat(head["lane"][:used], head["word"])),
-            write.data.eq(self.enter.payload),
-            write.en.eq(stores),
+            write.addr.eq(slot),
+            write.data.eq(payload),
+            write.en.eq(due),
             read.addr.eq(Cat(self.fetch_lane[:used], self.fetch_word)),
             read.en.eq(self.fetch),
             self.payload.eq(read.data),
         ]
+
+    def _later(self, m: Module, slot: Value, stores: Signal) -> tuple[Value, Value, Signal]:
+        """Keep a payload until the one that it is written over is not read any more.
+
+        No other one is stored until then: a batch begins when the one before it is taken.
+        """
+        waits, due = Signal(), Signal()
+        at, payload = payload_of(len(slot)), payload_of(self.params.payload_bits)
+        m.d.comb += due.eq(waits & ~self.kept)
+        m.d.sync += waits.eq((stores | (waits & self.kept)) & ~self.clear)
+        with m.If(~waits | due):
+            m.d.sync += [at.eq(slot), payload.eq(self.enter.payload)]
+        return at, payload, due
 
     def _keys(self, m: Module, head: dict[str, Signal], stores: Signal) -> None:
         """Build one memory of keys a lane."""

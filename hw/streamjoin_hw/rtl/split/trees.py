@@ -1,202 +1,16 @@
-"""The trees around the cores: tuples spread to all, results collected side by side."""
+"""The trees behind the cores: results collected side by side, in the order that is promised."""
 
 from typing import Any
 
-from amaranth.hdl import Cat, Module, Mux, Shape, Signal, Value
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
-from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import In, Out
 
 from streamjoin_common.contract import DesignParams
 from streamjoin_hw.rtl.split.layouts import is_star, row_bits, star_member, token_layout
+from streamjoin_hw.rtl.split.links import Link, gathered_or
 from streamjoin_hw.rtl.streams import Component, PipeReg, one_of
-from streamjoin_hw.rtl.trees import MergeTree, tree_levels
-
-
-class Fork(Component):
-    """Hand every payload to several takers, each in its own time.
-
-    Throughput 1 payload a cycle if all takers are ready. Latency 1 cycle.
-
-    Parameters
-    ----------
-    layout : Layout
-        Layout of the payload.
-    outputs : int
-        Takers, at least 1.
-
-    Members
-    -------
-    i : In(stream.Signature(layout))
-    o<k> : Out(stream.Signature(layout)), k from 0 to outputs - 1
-    busy : Out(1)
-        A payload is inside.
-    """
-
-    i: stream.Interface
-    busy: Signal
-
-    def __init__(self, layout: data.Layout, outputs: int) -> None:
-        self.layout = layout
-        self.outputs = outputs
-        super().__init__(
-            {
-                "i": In(stream.Signature(layout)),
-                **{f"o{k}": Out(stream.Signature(layout)) for k in range(outputs)},
-                "busy": Out(1),
-            }
-        )
-
-    def output(self, k: int) -> stream.Interface:
-        """Return output stream ``k``."""
-        port: stream.Interface = getattr(self, f"o{k}")
-        return port
-
-    def elaborate(self, _platform: object) -> Module:
-        """Build the register stage and a bit for each taker that was served already."""
-        m = Module()
-        m.submodules.front = stage = PipeReg(self.layout)
-        wiring.connect(m, wiring.flipped(self.i), stage.i)
-        m.d.comb += self.busy.eq(stage.busy)
-        front = stage.o
-        served, ready = Signal(self.outputs), Signal(self.outputs)
-        for k in range(self.outputs):
-            each = self.output(k)
-            m.d.comb += [
-                each.payload.eq(front.payload),
-                each.valid.eq(front.valid & ~served[k]),
-                ready[k].eq(each.ready | served[k]),
-            ]
-        m.d.comb += front.ready.eq(ready.all())
-        m.d.sync += served.eq(Mux(front.valid & ~ready.all(), ready, 0))
-        return m
-
-
-class DistributionTree(Component):
-    """A tree of forks: every payload reaches every leaf, in order.
-
-    Latency ``levels`` cycles. SplitJoin, section 4.3.
-
-    Parameters
-    ----------
-    layout : Layout
-        Layout of the payload.
-    leaves : int
-        Takers, at least 1.
-    arity : int
-        Maximum outputs of one fork, at least 2.
-
-    Members
-    -------
-    i : In(stream.Signature(layout))
-    o<k> : Out(stream.Signature(layout)), k from 0 to leaves - 1
-    busy : Out(1)
-        A payload is inside; from a register, one cycle late.
-    """
-
-    i: stream.Interface
-    busy: Signal
-
-    def __init__(self, layout: data.Layout, leaves: int, arity: int) -> None:
-        self.levels = tree_levels(leaves, arity)
-        self.layout = layout
-        self.leaves = leaves
-        self.arity = arity
-        super().__init__(
-            {
-                "i": In(stream.Signature(layout)),
-                **{f"o{k}": Out(stream.Signature(layout)) for k in range(leaves)},
-                "busy": Out(1),
-            }
-        )
-
-    def output(self, k: int) -> stream.Interface:
-        """Return output stream ``k``."""
-        port: stream.Interface = getattr(self, f"o{k}")
-        return port
-
-    def elaborate(self, _platform: object) -> Module:
-        """Build level after level from the leaves to the root."""
-        m = Module()
-        takers: list[Any] = [wiring.flipped(self.output(k)) for k in range(self.leaves)]
-        busy = []
-        for level in range(self.levels):
-            above: list[Any] = []
-            for first in range(0, len(takers), self.arity):
-                group = takers[first : first + self.arity]
-                fork = Fork(self.layout, len(group))
-                m.submodules[f"fork{level}_{len(above)}"] = fork
-                for k, each in enumerate(group):
-                    wiring.connect(m, fork.output(k), each)
-                above.append(fork.i)
-                busy.append(fork.busy)
-            takers = above
-        wiring.connect(m, wiring.flipped(self.i), takers[0])
-        m.d.sync += self.busy.eq(Cat(*busy).any())
-        return m
-
-
-QUEUED_TUPLES = 32
-"""Tuples that a core with shared comparators may be behind the others: as many as a LUT RAM has
-words."""
-
-
-class QueuedTree(DistributionTree):
-    """A tree of forks whose leaves are queues, so that it sees the cores' ready through registers.
-
-    Members, latency and throughput are those of :class:`DistributionTree`; a group of queues stands
-    where that has a fork of the last level. Cores with shared comparators do not always collect for
-    the same half at the same time: with long queues none waits for the others while it has tuples.
-
-    Parameters
-    ----------
-    layout, leaves, arity
-        As of :class:`DistributionTree`.
-    tuples : int
-        Tuples that a queue holds: 2, a register stage, or more, in a memory.
-    """
-
-    def __init__(self, layout: data.Layout, leaves: int, arity: int, tuples: int) -> None:
-        self.tuples = tuples
-        super().__init__(layout, leaves, arity)
-
-    def elaborate(self, _platform: object) -> Module:
-        """Build groups of queues and a tree above them, if there is more than one."""
-        m = Module()
-        firsts = range(0, self.leaves, self.arity)
-        heads: list[Any] = [wiring.flipped(self.i)]
-        busy: list[Value] = []
-        if len(firsts) > 1:
-            m.submodules.tree = tree = DistributionTree(self.layout, len(firsts), self.arity)
-            wiring.connect(m, wiring.flipped(self.i), tree.i)
-            heads = [tree.output(number) for number in range(len(firsts))]
-            busy.append(tree.busy)
-        for head, first in zip(heads, firsts, strict=True):
-            entries = []
-            for k in range(first, min(first + self.arity, self.leaves)):
-                entry, end = self._queue(m, f"queue{k}")
-                entries.append(entry)
-                each = self.output(k)
-                m.d.comb += [
-                    each.payload.eq(end.payload),
-                    each.valid.eq(end.valid),
-                    end.ready.eq(each.ready),
-                ]
-                busy.append(end.valid)
-            room = Signal(name=f"room{first}")
-            m.d.comb += [room.eq(Cat(entry.ready for entry in entries).all()), head.ready.eq(room)]
-            for entry in entries:
-                m.d.comb += [entry.payload.eq(head.payload), entry.valid.eq(head.valid & room)]
-        m.d.sync += self.busy.eq(Cat(*busy).any())
-        return m
-
-    def _queue(self, m: Module, name: str) -> tuple[Any, Any]:
-        """Build a queue; return its streams."""
-        if self.tuples == 2:
-            m.submodules[name] = stage = PipeReg(self.layout)
-            return stage.i, stage.o
-        m.submodules[name] = fifo = SyncFIFO(width=Shape.cast(self.layout).width, depth=self.tuples)
-        return fifo.w_stream, fifo.r_stream
+from streamjoin_hw.rtl.trees import tree_levels
 
 
 def control_layout(params: DesignParams) -> data.StructLayout:
@@ -222,6 +36,9 @@ class StarMerger(Component):
         The design.
     inputs : int
         Streams to merge, at least 1.
+    is_far : bool
+        The output is a :class:`~streamjoin_hw.rtl.split.links.Link`, which takes a cycle more,
+        and no register stage.
 
     Members
     -------
@@ -237,9 +54,10 @@ class StarMerger(Component):
     o: stream.Interface
     busy: Signal
 
-    def __init__(self, params: DesignParams, inputs: int) -> None:
+    def __init__(self, params: DesignParams, inputs: int, *, is_far: bool = False) -> None:
         self.params = params
         self.inputs = inputs
+        self.is_far = is_far
         layout = token_layout(params)
         super().__init__(
             {
@@ -258,7 +76,8 @@ class StarMerger(Component):
     def elaborate(self, _platform: object) -> Module:
         """Build the choice and the output register."""
         m = Module()
-        m.submodules.output = output = PipeReg(token_layout(self.params))
+        made: Any = Link if self.is_far else PipeReg
+        m.submodules.output = output = made(token_layout(self.params))
         streams = [self.input(k) for k in range(self.inputs)]
         # An input is held at its star: it offers no result.
         results, stars = Signal(self.inputs), Signal(self.inputs)
@@ -328,10 +147,11 @@ class StarMerger(Component):
         return Cat(*behind)
 
 
-class CollectionTree(MergeTree):
+class CollectionTree(Component):
     """A tree of star mergers over the halves of one side, the leaves in the order of the cores.
 
-    SplitJoin, section 5.
+    SplitJoin, section 5. Latency ``stages`` cycles: a merger for each level, and between two of
+    them a queue at the far end of a link, so that no merger waits for another one's decision.
 
     Parameters
     ----------
@@ -341,23 +161,61 @@ class CollectionTree(MergeTree):
     Members
     -------
     control : In(control_layout(params))
-
-    The other members are those of :class:`~streamjoin_hw.rtl.trees.MergeTree`.
+    i<k> : In(stream.Signature(token_layout(params))), k from 0 to cores - 1
+    o : Out(stream.Signature(token_layout(params)))
+    busy : Out(1)
+        A payload is inside; from registers, a cycle late for each level.
     """
 
     control: Any
+    o: stream.Interface
+    busy: Signal
 
     def __init__(self, params: DesignParams) -> None:
         self.params = params
+        self.levels = tree_levels(params.cores, params.merge_arity)
+        token = stream.Signature(token_layout(params))
         super().__init__(
-            token_layout(params),
-            params.cores,
-            params.merge_arity,
-            control=In(control_layout(params)),
+            {
+                "control": In(control_layout(params)),
+                **{f"i{k}": In(token) for k in range(params.cores)},
+                "o": Out(token),
+                "busy": Out(1),
+            }
         )
 
-    def merger(self, m: Module, inputs: int) -> Any:
-        """Make a star merger."""
-        made = StarMerger(self.params, inputs)
-        m.d.comb += made.control.eq(self.control)
-        return made
+    def input(self, k: int) -> stream.Interface:
+        """Return input stream ``k``."""
+        port: stream.Interface = getattr(self, f"i{k}")
+        return port
+
+    def elaborate(self, _platform: object) -> Module:
+        """Build level after level until one stream is left."""
+        m = Module()
+        arity = self.params.merge_arity
+        streams: list[Any] = [wiring.flipped(self.input(k)) for k in range(self.params.cores)]
+        busy: list[Value] = []
+        for level in range(self.levels):
+            merged: list[stream.Interface] = []
+            for first in range(0, len(streams), arity):
+                group = streams[first : first + arity]
+                merger = StarMerger(self.params, len(group), is_far=level < self.levels - 1)
+                m.submodules[f"merger{level}_{len(merged)}"] = merger
+                m.d.comb += merger.control.eq(self.control)
+                for k, each in enumerate(group):
+                    wiring.connect(m, each, merger.input(k))
+                merged.append(merger.o)
+                busy.append(merger.busy)
+            streams = merged
+        wiring.connect(m, streams[0], wiring.flipped(self.o))
+        m.d.comb += self.busy.eq(gathered_or(m, busy, arity))
+        return m
+
+
+def tree_stages(params: DesignParams) -> int:
+    """Count the cycles that a tuple spends in a distribution tree, and a match in a collection tree.
+
+    A level of either takes one, and so does the queue between two mergers.
+    """
+    levels = tree_levels(params.cores, params.merge_arity)
+    return levels + 2 * levels - 1

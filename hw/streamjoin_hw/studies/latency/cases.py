@@ -14,6 +14,7 @@ import numpy as np
 
 from streamjoin_common.contract import SIDE_R, SIDE_S, DesignParams, KeyType
 from streamjoin_hw.rtl.encode import bound_stages
+from streamjoin_hw.rtl.split.trees import tree_stages
 from streamjoin_hw.rtl.trees import tree_levels
 from streamjoin_hw.sim.model import Model, ModelError
 from streamjoin_hw.sim.testing import Arrival, step_cycles
@@ -118,7 +119,7 @@ def latency_cycles(params: DesignParams, age: int) -> int:
     levels = tree_levels(params.cores, params.merge_arity)
     inside = SCAN_CYCLES[params.forward] + levels + turn_cycles(params, match.core)
     if params.design == "splitjoin":
-        inside = levels + SPLIT_CYCLES + levels
+        inside = tree_stages(params) + SPLIT_CYCLES
         inside += SHARED_CYCLES if params.has_shared_comparators else 0
     around = bound_stages(params) + CODE_CYCLES + inside + OUTPUT_CYCLES
     return around + match.later_tuples * period + match.hops + match.word
