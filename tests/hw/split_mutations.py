@@ -134,16 +134,6 @@ SPLIT_MUTATIONS = {
         f"{RANDOM}[3-4-2-4-outer-0.0-0.0]",
         "Error",
     ),
-    "split-served-twice": Mutation(
-        Fault(
-            "rtl.split.trees",
-            "served.eq(Mux(front.valid & ~ready.all(), ready, 0))",
-            "served.eq(0)",
-            "a fork hands a tuple again to who has it already",
-        ),
-        "test_split.py::test_a_fork_hands_every_payload_to_every_taker_once",
-        "Error",
-    ),
     "split-dropped-expires-again": Mutation(
         Fault(
             "rtl.split.subwindow",
@@ -263,16 +253,6 @@ SPLIT_MUTATIONS = {
         ),
         BATCH,
         "a second tuple to store",
-    ),
-    "split-fork-does-not-wait": Mutation(
-        Fault(
-            "rtl.split.trees",
-            "front.ready.eq(ready.all())",
-            "front.ready.eq(ready.any())",
-            "a fork takes the next tuple before every core has the last one",
-        ),
-        "test_split.py::test_a_fork_hands_every_payload_to_every_taker_once",
-        "Error",
     ),
     "split-queue-reads-too-early": Mutation(
         Fault(

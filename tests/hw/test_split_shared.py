@@ -4,7 +4,6 @@ import dataclasses
 from typing import Any
 
 import pytest
-from amaranth.lib import data
 from tests.hw.checks import simulate
 from tests.hw.test_split import design, inputs, pairs_under_mask, run_ordered
 from tests.hw.test_split_parts import fill, start

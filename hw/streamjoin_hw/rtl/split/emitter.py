@@ -247,7 +247,7 @@ class Emitter(Component):
         return None, ordered, self.probe
 
     def _is_last(self, probe: Value, count: Value) -> Value:
-        """Return whether a batch's last probe is served; its only one, if it has no room for two."""
+        """Return whether a batch's last probe is served; with one probe slot it is the only one."""
         return Const(1, 1) if self.params.probes == 1 else probe + 1 == count
 
     def _divide(self, m: Module, rounds: Rounds | None, batch: _Batches, given: Signal) -> None:

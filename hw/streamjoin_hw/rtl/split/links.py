@@ -109,7 +109,7 @@ class Landing(Component):
             self.o.payload.eq(read.data),
             leaves.eq(there & self.o.ready),
             read.addr.eq(start),
-            # The place at the end is free: whatever is offered is written, and counts if it arrives.
+            # The place at the end is free: what is offered is written, and counts if it arrives.
             write.addr.eq(end),
             write.data.eq(self.payload),
             write.en.eq(Const(1)),
@@ -234,7 +234,7 @@ class Spread(Component):
         above: list[tuple[Any, Value]] = [(self.i.payload, self.i.valid & self.i.ready)]
         busy: list[list[Value]] = []
         for level in reversed(range(1, self.levels)):
-            nodes = []
+            nodes: list[tuple[Any, Value]] = []
             for k in range(-(-self.leaves // self.arity**level)):
                 payload, valid = payload_of(self.layout), Signal(name=f"valid{level}_{k}")
                 given, arrives = above[k // self.arity]

@@ -243,7 +243,8 @@ class SubWindow(Component):
         payloads: Any = memory_of(params.window_memory, params.payload_bits, depth)
         m.submodules.payloads = payloads
         write, read = payloads.write_port(), payloads.read_port()
-        slot, payload, due = Cat(head["lane"][:used], head["word"]), self.enter.payload, stores
+        slot: Value = Cat(head["lane"][:used], head["word"])
+        payload, due = self.enter.payload, stores
         if is_single(params):
             slot, payload, due = self._later(m, slot, stores)
         m.d.comb += [

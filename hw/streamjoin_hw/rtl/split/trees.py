@@ -213,7 +213,7 @@ class CollectionTree(Component):
 
 
 def tree_stages(params: DesignParams) -> int:
-    """Count the cycles that a tuple spends in a distribution tree, and a match in a collection tree.
+    """Count the cycles that a tuple spends in a distribution tree and its match in the other one.
 
     A level of either takes one, and so does the queue between two mergers.
     """
