@@ -6,7 +6,9 @@ from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.fifo import SyncFIFOBuffered
 
+from streamjoin_hw.formal.faults import Fault
 from streamjoin_hw.formal.harness import Harness
+from streamjoin_hw.rtl.split.links import Link
 from streamjoin_hw.rtl.split.queue import Queue
 from streamjoin_hw.rtl.streams import PipeReg
 from streamjoin_hw.rtl.trees import Merger, MergeTree
@@ -17,6 +19,20 @@ ITEM = data.StructLayout({"origin": 2, "number": 2})
 One bit would do for what is copied and never looked at (data independence); two leave room for
 a component that drops one and repeats another.
 """
+
+
+QUEUE_JUMPER = Fault(
+    "rtl.split.queue",
+    "(self.busy | ~self.o.ready)",
+    "~self.o.ready",
+    "a payload is taken to have passed although others are before it",
+)
+HASTY_LINK = Fault(
+    "rtl.split.links",
+    "self.few.eq(level > self.places - self.reserve)",
+    "self.few.eq(level > self.places - self.reserve + 1)",
+    "the queue of a link has a place less than what is on its way",
+)
 
 
 class Passage(Harness):
@@ -270,3 +286,18 @@ class QueuePassage(Passage):
             behind.o.ready.eq(self.free(1, "o_ready")),
         ]
         return [queue.i], behind.o, queue.busy | behind.busy
+
+
+class LinkPassage(Passage):
+    """A link with few places, of which one is always free."""
+
+    PLACES = 8
+
+    def __init__(self) -> None:
+        super().__init__(1, self.PLACES - 1)
+
+    def parts(self, m: Module) -> tuple[list[Any], Any, Any]:
+        """Make the link."""
+        dut = Link(ITEM, self.PLACES)
+        self.drive(m, dut)
+        return [dut.i], dut.o, dut.busy

@@ -10,7 +10,10 @@ from streamjoin_hw.formal.lookup import Lookup
 from streamjoin_hw.formal.meeting import ArrayMeeting
 from streamjoin_hw.formal.packets import GroupPassage, PacketPassage
 from streamjoin_hw.formal.passage import (
+    HASTY_LINK,
+    QUEUE_JUMPER,
     FifoPassage,
+    LinkPassage,
     MergerPassage,
     PipeRegPassage,
     QueuePassage,
@@ -173,13 +176,6 @@ HASTY_WORDS = Fault(
     "a soft reset waits for a result but for no trailer",
 )
 
-QUEUE_JUMPER = Fault(
-    "rtl.split.queue",
-    "(self.busy | ~self.o.ready)",
-    "~self.o.ready",
-    "a payload is taken to have passed although others are before it",
-)
-
 PROOFS = {
     "pipe-reg-paths": Proof(
         "the register stage cuts every path",
@@ -236,6 +232,13 @@ PROOFS = {
         FULL_FIFO,
         quick_depth=10,
         depth=18,
+    ),
+    "link-passage": Proof(
+        "a link of SplitJoin's trees loses and invents nothing though it never waits",
+        LinkPassage,
+        HASTY_LINK,
+        quick_depth=12,
+        depth=16,
     ),
     "queue-passage": Proof(
         "a queue of SplitJoin's halves loses and invents nothing",

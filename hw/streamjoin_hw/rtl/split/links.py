@@ -9,7 +9,7 @@ places become few; what is on its way until the sender sees that still finds one
 from collections.abc import Sequence
 from typing import Any
 
-from amaranth.hdl import Cat, Const, Module, Signal, Value
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
@@ -72,8 +72,8 @@ class Landing(Component):
     payload : In(layout), arrives : In(1)
         A payload is here. There is no way to refuse it.
     few : Out(1)
-        Fewer than ``reserve`` places are free; from a register, a cycle late. Nothing is to set
-        out any more.
+        Fewer than ``reserve`` places are free; from a register, a cycle late, or two if a payload
+        has left. Nothing is to set out any more.
     o : Out(stream.Signature(layout))
         ``valid`` is a register.
     """
@@ -103,11 +103,13 @@ class Landing(Component):
         m.submodules.memory = memory
         write, read = memory.write_port(), memory.read_port(domain="comb")
         end, start = Signal(range(self.places)), Signal(range(self.places))
-        level, there, leaves = Signal(range(self.places + 1)), Signal(), Signal()
+        level, there = Signal(range(self.places + 1)), Signal()
+        leaves, left, following = Signal(), Signal(), Signal.like(start)
         m.d.comb += [
             self.o.valid.eq(there),
             self.o.payload.eq(read.data),
             leaves.eq(there & self.o.ready),
+            following.eq(start + 1),
             read.addr.eq(start),
             # The place at the end is free: what is offered is written, and counts if it arrives.
             write.addr.eq(end),
@@ -116,9 +118,11 @@ class Landing(Component):
         ]
         m.d.sync += [
             end.eq(end + self.arrives),
-            start.eq(start + leaves),
-            level.eq(level + self.arrives - leaves),
-            there.eq(self.arrives | (level != leaves)),
+            start.eq(Mux(leaves, following, start)),
+            there.eq(self.arrives | (Mux(leaves, following, start) != end)),
+            # Whether a payload leaves is decided late, and counts late.
+            left.eq(leaves),
+            level.eq(level + self.arrives - left),
             self.few.eq(level > self.places - self.reserve),
         ]
         return m
@@ -129,27 +133,44 @@ class Link(Component):
 
     Latency 2 cycles, throughput 1 payload a cycle. ``i.ready`` and ``o.valid`` are registers.
 
+    Parameters
+    ----------
+    layout : Layout
+        Layout of the payload.
+    places : int
+        Of the queue, a power of two.
+    is_near : bool
+        The queue alone: latency 1 cycle.
+
     Members
     -------
     i : In(stream.Signature(layout))
     o : Out(stream.Signature(layout))
+    soon : Out(1)
+        Something is offered in the next cycle, unless it is taken in this one.
     busy : Out(1)
         A payload is inside.
     """
 
-    RESERVE = 5
-    """A cycle for what has set out, one until the sender sees ``few``, and three."""
+    RESERVE = 3
+    """Of a near queue; a far one has a cycle more for what has set out, and one for ``few``."""
 
     i: stream.Interface
     o: stream.Interface
+    soon: Signal
     busy: Signal
 
-    def __init__(self, layout: data.Layout) -> None:
+    def __init__(
+        self, layout: data.Layout, places: int = LANDING_PLACES, *, is_near: bool = False
+    ) -> None:
         self.layout = layout
+        self.places = places
+        self.is_near = is_near
         super().__init__(
             {
                 "i": In(stream.Signature(layout)),
                 "o": Out(stream.Signature(layout)),
+                "soon": Out(1),
                 "busy": Out(1),
             }
         )
@@ -157,9 +178,11 @@ class Link(Component):
     def elaborate(self, _platform: object) -> Module:
         """Build the registers of both directions, and the queue."""
         m = Module()
-        m.submodules.queue = queue = Landing(self.layout, LANDING_PLACES, self.RESERVE)
+        reserve = self.RESERVE if self.is_near else self.RESERVE + 2
+        m.submodules.queue = queue = Landing(self.layout, self.places, reserve)
         payload, valid, shut = payload_of(self.layout), Signal(), Signal()
-        m.d.sync += [
+        direction = m.d.comb if self.is_near else m.d.sync
+        direction += [
             payload.eq(self.i.payload),
             valid.eq(self.i.valid & self.i.ready),
             shut.eq(queue.few),
@@ -171,7 +194,8 @@ class Link(Component):
             self.o.payload.eq(queue.o.payload),
             self.o.valid.eq(queue.o.valid),
             queue.o.ready.eq(self.o.ready),
-            self.busy.eq(valid | queue.o.valid),
+            self.soon.eq(valid | queue.o.valid),
+            self.busy.eq(queue.o.valid if self.is_near else valid | queue.o.valid),
         ]
         return m
 

@@ -181,7 +181,20 @@ class SubWindow(Component):
         ]
         self._advance(m, head, stores)
         self._advance(m, tail, moves)
-        m.d.sync += [count.eq(count + stores - moves), span.eq(span + (opens & stores) - leaves)]
+        if params.timestamp_bits:
+            m.d.sync += [
+                count.eq(count + stores - moves),
+                span.eq(span + (opens & stores) - leaves),
+            ]
+        else:
+            # What is added is known before it is decided that a pass begins.
+            with m.If(self.begin):
+                ends = self.expire & (tail["lane"] == lanes - 1)
+                begins = self.store & (head["lane"] == 0)
+                m.d.sync += [
+                    count.eq(count + self.store - self.expire),
+                    span.eq(span + begins - ends),
+                ]
         if params.order == "inner":
             row = Signal(row_bits(params))
             m.d.comb += self.range.row.eq(row - tail["lane"])

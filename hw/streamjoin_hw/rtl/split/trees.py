@@ -9,8 +9,9 @@ from amaranth.lib.wiring import In, Out
 from streamjoin_common.contract import DesignParams
 from streamjoin_hw.rtl.split.layouts import is_star, row_bits, star_member, token_layout
 from streamjoin_hw.rtl.split.links import Link, gathered_or
+from streamjoin_hw.rtl.split.queue import has_root_queues, queue_places
 from streamjoin_hw.rtl.streams import Component, PipeReg, one_of
-from streamjoin_hw.rtl.trees import tree_levels
+from streamjoin_hw.rtl.trees import lowest, tree_levels
 
 
 def control_layout(params: DesignParams) -> data.StructLayout:
@@ -36,9 +37,9 @@ class StarMerger(Component):
         The design.
     inputs : int
         Streams to merge, at least 1.
-    is_far : bool
-        The output is a :class:`~streamjoin_hw.rtl.split.links.Link`, which takes a cycle more,
-        and no register stage.
+    output : Component, optional
+        What takes the results: a :class:`~streamjoin_hw.rtl.split.links.Link`, or else a register
+        stage.
 
     Members
     -------
@@ -54,11 +55,11 @@ class StarMerger(Component):
     o: stream.Interface
     busy: Signal
 
-    def __init__(self, params: DesignParams, inputs: int, *, is_far: bool = False) -> None:
+    def __init__(self, params: DesignParams, inputs: int, output: Any = None) -> None:
         self.params = params
         self.inputs = inputs
-        self.is_far = is_far
         layout = token_layout(params)
+        self.output: Any = PipeReg(layout) if output is None else output
         super().__init__(
             {
                 "control": In(control_layout(params)),
@@ -76,8 +77,7 @@ class StarMerger(Component):
     def elaborate(self, _platform: object) -> Module:
         """Build the choice and the output register."""
         m = Module()
-        made: Any = Link if self.is_far else PipeReg
-        m.submodules.output = output = made(token_layout(self.params))
+        m.submodules.output = output = self.output
         streams = [self.input(k) for k in range(self.inputs)]
         # An input is held at its star: it offers no result.
         results, stars = Signal(self.inputs), Signal(self.inputs)
@@ -147,6 +147,82 @@ class StarMerger(Component):
         return Cat(*behind)
 
 
+class TurnMerger(Component):
+    """Merge results that have no order: one input after the other.
+
+    After an input was served every other one with something to offer is served before it again.
+    A register holds whose turn it is. It is chosen a cycle ahead, from what the inputs will offer:
+    latency 1 cycle, throughput 1 payload a cycle, and every input's ``ready`` is from registers.
+
+    Parameters
+    ----------
+    params : DesignParams
+        The design.
+    inputs : int
+        Streams to merge, at least 1.
+    output : Component
+        What takes the results: a register stage, or a link.
+
+    Members
+    -------
+    soon : In(inputs)
+        An input offers something in the next cycle, unless it is taken in this one.
+
+    The other members are those of :class:`StarMerger`.
+    """
+
+    soon: Signal
+    o: stream.Interface
+    busy: Signal
+
+    def __init__(self, params: DesignParams, inputs: int, output: Any) -> None:
+        self.inputs = inputs
+        self.output = output
+        token = stream.Signature(token_layout(params))
+        super().__init__(
+            {
+                "soon": In(inputs),
+                **{f"i{k}": In(token) for k in range(inputs)},
+                "o": Out(token),
+                "busy": Out(1),
+            }
+        )
+
+    def input(self, k: int) -> stream.Interface:
+        """Return input stream ``k``."""
+        port: stream.Interface = getattr(self, f"i{k}")
+        return port
+
+    def elaborate(self, _platform: object) -> Module:
+        """Build the turns."""
+        m = Module()
+        m.submodules.output = output = self.output
+        streams = [self.input(k) for k in range(self.inputs)]
+        # Bit k of `turn`: it is input k's turn. Never none, never two.
+        turn = Signal(self.inputs, init=1)
+        others, later, behind = (Signal(self.inputs, name=n) for n in ("others", "later", "behind"))
+        offers = (turn & Cat(*(each.valid for each in streams))).any()
+        m.d.comb += [
+            others.eq(self.soon & ~turn),
+            later.eq(Cat(turn[:k].any() for k in range(self.inputs))),
+            behind.eq(others & later),
+        ]
+        # An input that has its turn keeps it until it is served, and after that while no other
+        # one will offer anything.
+        with m.If(~(offers & ~output.i.ready) & others.any()):
+            m.d.sync += turn.eq(Mux(behind.any(), lowest(behind), lowest(others)))
+        for k, each in enumerate(streams):
+            m.d.comb += each.ready.eq(turn[k] & output.i.ready)
+        chosen = one_of([(turn[k], each.payload) for k, each in enumerate(streams)])
+        m.d.comb += [
+            output.i.payload.eq(chosen),
+            output.i.valid.eq(offers),
+            self.busy.eq(output.busy),
+        ]
+        wiring.connect(m, output.o, wiring.flipped(self.o))
+        return m
+
+
 class CollectionTree(Component):
     """A tree of star mergers over the halves of one side, the leaves in the order of the cores.
 
@@ -163,12 +239,18 @@ class CollectionTree(Component):
     control : In(control_layout(params))
     i<k> : In(stream.Signature(token_layout(params))), k from 0 to cores - 1
     o : Out(stream.Signature(token_layout(params)))
+    soon : In(cores), if there is no order
+        A leaf offers something in the next cycle, unless it is taken in this one.
+    o_soon : Out(1)
+        The same of the output, in so far as it is known.
     busy : Out(1)
         A payload is inside; from registers, a cycle late for each level.
     """
 
     control: Any
+    soon: Signal
     o: stream.Interface
+    o_soon: Signal
     busy: Signal
 
     def __init__(self, params: DesignParams) -> None:
@@ -179,8 +261,9 @@ class CollectionTree(Component):
             {
                 "control": In(control_layout(params)),
                 **{f"i{k}": In(token) for k in range(params.cores)},
+                **({"soon": In(params.cores)} if params.order == "none" else {}),
+                **{name: Out(1) for name in ("o_soon", "busy")},
                 "o": Out(token),
-                "busy": Out(1),
             }
         )
 
@@ -192,24 +275,45 @@ class CollectionTree(Component):
     def elaborate(self, _platform: object) -> Module:
         """Build level after level until one stream is left."""
         m = Module()
-        arity = self.params.merge_arity
-        streams: list[Any] = [wiring.flipped(self.input(k)) for k in range(self.params.cores)]
+        params, arity = self.params, self.params.merge_arity
+        streams: list[Any] = [wiring.flipped(self.input(k)) for k in range(params.cores)]
+        soon: list[Value] = list(self.soon) if params.order == "none" else []
         busy: list[Value] = []
         for level in range(self.levels):
-            merged: list[stream.Interface] = []
+            mergers: list[Any] = []
             for first in range(0, len(streams), arity):
-                group = streams[first : first + arity]
-                merger = StarMerger(self.params, len(group), is_far=level < self.levels - 1)
-                m.submodules[f"merger{level}_{len(merged)}"] = merger
-                m.d.comb += merger.control.eq(self.control)
+                group, output = streams[first : first + arity], self._output(level)
+                if params.order == "none":
+                    merger: Any = TurnMerger(params, len(group), output)
+                    m.d.comb += merger.soon.eq(Cat(*soon[first : first + arity]))
+                else:
+                    merger = StarMerger(params, len(group), output)
+                    m.d.comb += merger.control.eq(self.control)
+                m.submodules[f"merger{level}_{len(mergers)}"] = merger
                 for k, each in enumerate(group):
                     wiring.connect(m, each, merger.input(k))
-                merged.append(merger.o)
+                mergers.append(merger)
                 busy.append(merger.busy)
-            streams = merged
+            streams = [merger.o for merger in mergers]
+            soon = [self._soon(merger.output) for merger in mergers]
         wiring.connect(m, streams[0], wiring.flipped(self.o))
-        m.d.comb += self.busy.eq(gathered_or(m, busy, arity))
+        m.d.comb += [self.o_soon.eq(soon[0]), self.busy.eq(gathered_or(m, busy, arity))]
         return m
+
+    @staticmethod
+    def _soon(output: Any) -> Value:
+        """Return whether what is behind a merger offers something in the next cycle."""
+        soon: Value = output.soon if isinstance(output, Link) else output.i.valid | output.o.valid
+        return soon
+
+    def _output(self, level: int) -> Any:
+        """Make what is behind a merger: at the root a queue, if none is to follow."""
+        layout, places = token_layout(self.params), queue_places(self.params)
+        if level < self.levels - 1:
+            return Link(layout)
+        if has_root_queues(self.params):
+            return PipeReg(layout)
+        return Link(layout, places, is_near=True)
 
 
 def tree_stages(params: DesignParams) -> int:
