@@ -74,8 +74,8 @@ SPLIT_WAY_MUTATIONS = {
     "split-change-behind-a-probe": Mutation(
         Fault(
             "rtl.split.single",
-            "probing & (is_probe | stores | expires)",
-            "probing & is_probe",
+            'turns["storing"].mine & (probing | self.store)',
+            'turns["storing"].mine & self.store',
             "the window changes behind a probe and before its pass",
         ),
         BEFORE,

@@ -113,7 +113,9 @@ class SplitArray(Component):
         if not has_root_queues(params):
             queued = max(queued, queue_places(params))
         left, right = (
-            Spread(routed_layout(params), params.cores, params.merge_arity, queued)
+            Spread(
+                routed_layout(params), params.cores, params.merge_arity, queued, ("side", "full")
+            )
             for _ in range(2)
         )
         m.submodules.left_spread, m.submodules.right_spread = left, right

@@ -59,21 +59,24 @@ class Landing(Component):
 
     Parameters
     ----------
-    layout : Layout
+    layout : StructLayout
         Layout of the payload.
     places : int
         Payloads that it holds, a power of two.
     reserve : int
         Places that are kept for what is on its way: the cycles from ``few`` to the sender and
         from there to here, and three. Of these one stays free, as it is always written.
+    deciding : tuple of str
+        Members by which the taker decides whether it takes a payload: they have a memory, and
+        pointers, of their own, which lie near the taker.
 
     Members
     -------
     payload : In(layout), arrives : In(1)
         A payload is here. There is no way to refuse it.
     few : Out(1)
-        Fewer than ``reserve`` places are free; from a register, a cycle late, or two if a payload
-        has left. Nothing is to set out any more.
+        Fewer than ``reserve`` places are free; from a register, a cycle late. Nothing is to set
+        out any more.
     o : Out(stream.Signature(layout))
         ``valid`` is a register.
     """
@@ -83,10 +86,17 @@ class Landing(Component):
     few: Signal
     o: stream.Interface
 
-    def __init__(self, layout: data.Layout, places: int, reserve: int) -> None:
+    def __init__(
+        self,
+        layout: data.StructLayout,
+        places: int,
+        reserve: int,
+        deciding: tuple[str, ...] = (),
+    ) -> None:
         self.layout = layout
         self.places = places
         self.reserve = reserve
+        self.deciding = deciding
         super().__init__(
             {
                 "payload": In(layout),
@@ -97,35 +107,53 @@ class Landing(Component):
         )
 
     def elaborate(self, _platform: object) -> Module:
-        """Build the memory, and count what it holds."""
+        """Build the memories, and count what they hold."""
         m = Module()
-        memory: Any = Memory(shape=self.layout, depth=self.places, init=[])
-        m.submodules.memory = memory
-        write, read = memory.write_port(), memory.read_port(domain="comb")
-        end, start = Signal(range(self.places)), Signal(range(self.places))
-        level, there = Signal(range(self.places + 1)), Signal()
-        leaves, left, following = Signal(), Signal(), Signal.like(start)
+        there, level, leaves = Signal(), Signal(range(self.places + 1)), Signal()
         m.d.comb += [
             self.o.valid.eq(there),
-            self.o.payload.eq(read.data),
             leaves.eq(there & self.o.ready),
-            following.eq(start + 1),
-            read.addr.eq(start),
-            # The place at the end is free: what is offered is written, and counts if it arrives.
-            write.addr.eq(end),
-            write.data.eq(self.payload),
-            write.en.eq(Const(1)),
         ]
+        deciding = {name: field for name, field in self._fields() if name in self.deciding}
+        others = {name: field for name, field in self._fields() if name not in self.deciding}
+        for name, fields, step in (("memory", others, 1), ("deciding", deciding, -1)):
+            if fields:
+                self._memory(m, name, fields, leaves, step)
+        # Whether a payload leaves is decided late, so it decides between what is known.
+        many = level[1:].any()
         m.d.sync += [
-            end.eq(end + self.arrives),
-            start.eq(Mux(leaves, following, start)),
-            there.eq(self.arrives | (Mux(leaves, following, start) != end)),
-            # Whether a payload leaves is decided late, and counts late.
-            left.eq(leaves),
-            level.eq(level + self.arrives - left),
+            there.eq(self.arrives | many | (there & ~leaves)),
             self.few.eq(level > self.places - self.reserve),
         ]
+        with m.If(self.arrives ^ leaves):
+            m.d.sync += level.eq(level + Mux(self.arrives, 1, -1))
         return m
+
+    def _fields(self) -> list[tuple[str, Any]]:
+        return [(str(name), field.shape) for name, field in self.layout]
+
+    def _memory(self, m: Module, name: str, fields: Any, leaves: Signal, step: int) -> None:
+        """Build a memory of some members.
+
+        Its pointers count up or down: synthesis takes two that count alike for one, whose wires
+        then are as long as those of the longest memory.
+        """
+        memory: Any = Memory(shape=data.StructLayout(fields), depth=self.places, init=[])
+        m.submodules[name] = memory
+        write, read = memory.write_port(), memory.read_port(domain="comb")
+        end = Signal(range(self.places), name=f"{name}_end")
+        start = Signal(range(self.places), name=f"{name}_start")
+        for member in fields:
+            m.d.comb += [
+                write.data[member].eq(self.payload[member]),
+                self.o.p[member].eq(read.data[member]),
+            ]
+        # The place at the end is free: what is offered is written, and counts if it arrives.
+        m.d.comb += [write.addr.eq(end), write.en.eq(Const(1)), read.addr.eq(start)]
+        with m.If(self.arrives):
+            m.d.sync += end.eq(end + step)
+        with m.If(leaves):
+            m.d.sync += start.eq(start + step)
 
 
 class Link(Component):
@@ -135,7 +163,7 @@ class Link(Component):
 
     Parameters
     ----------
-    layout : Layout
+    layout : StructLayout
         Layout of the payload.
     places : int
         Of the queue, a power of two.
@@ -161,7 +189,7 @@ class Link(Component):
     busy: Signal
 
     def __init__(
-        self, layout: data.Layout, places: int = LANDING_PLACES, *, is_near: bool = False
+        self, layout: data.StructLayout, places: int = LANDING_PLACES, *, is_near: bool = False
     ) -> None:
         self.layout = layout
         self.places = places
@@ -208,7 +236,7 @@ class Spread(Component):
 
     Parameters
     ----------
-    layout : Layout
+    layout : StructLayout
         Layout of the payload.
     leaves : int
         Takers, at least 1.
@@ -216,6 +244,8 @@ class Spread(Component):
         Maximum takers of one register, at least 2.
     places : int
         Payloads that a leaf's queue holds, at least.
+    deciding : tuple of str
+        See :class:`Landing`.
 
     Members
     -------
@@ -230,12 +260,18 @@ class Spread(Component):
     busy: Signal
 
     def __init__(
-        self, layout: data.Layout, leaves: int, arity: int, places: int = LANDING_PLACES
+        self,
+        layout: data.StructLayout,
+        leaves: int,
+        arity: int,
+        places: int = LANDING_PLACES,
+        deciding: tuple[str, ...] = (),
     ) -> None:
         self.levels = tree_levels(leaves, arity)
         self.layout = layout
         self.leaves = leaves
         self.arity = arity
+        self.deciding = deciding
         # Down through a register for each level but the queues', up through one for each level.
         self.reserve = 2 * self.levels + 2
         self.places = landing_places(self.reserve, places)
@@ -268,7 +304,8 @@ class Spread(Component):
             busy.append([valid for _, valid in nodes])
         few, held = [], []
         for k in range(self.leaves):
-            m.submodules[f"queue{k}"] = queue = Landing(self.layout, self.places, self.reserve)
+            queue = Landing(self.layout, self.places, self.reserve, self.deciding)
+            m.submodules[f"queue{k}"] = queue
             given, arrives = above[k // self.arity]
             each = self.output(k)
             m.d.comb += [

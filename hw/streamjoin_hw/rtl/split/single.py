@@ -1,6 +1,6 @@
 """A batch of one probe: changes of the window come before it, so that no slot has to be spare."""
 
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
@@ -85,13 +85,16 @@ class SingleCollector(Component):
                 turn.clear.eq(self.clear),
                 turn.event.eq(arrives & ~is_probe & event),
             ]
-            turns[name] = turn.mine & event
-        stores, expires = turns["storing"], turns["expiring"]
-        twice = (stores & self.store) | (expires & self.expire)
-        late = probing & (is_probe | stores | expires)
+            turns[name] = turn
+        stores = turns["storing"].mine
+        expires = turns["expiring"].mine & self.i.p.full
+        # What does not depend on the tuple is known before the tuple is.
+        no_store = turns["storing"].mine & (probing | self.store)
+        no_expiry = turns["expiring"].mine & (probing | self.expire)
+        refused = no_store | (no_expiry & self.i.p.full)
         m.d.comb += [
             is_probe.eq(self.i.p.side != self.side),
-            self.i.ready.eq(~late & (is_probe | ~twice)),
+            self.i.ready.eq(Mux(is_probe, ~probing, ~refused)),
             arrives.eq(self.i.valid & self.i.ready),
             self.waiting.eq(probing | self.store | self.expire),
             self.enter.eq(enter),
