@@ -211,7 +211,7 @@ SPLIT_MUTATIONS = {
             "keeps.eq(0)",
             "without order the combiner changes what waits to be taken",
         ),
-        "test_split_parts.py::test_the_combiner_keeps_what_it_offers_until_it_is_taken",
+        "test_split_parts.py::test_the_combiner_keeps_what_it_offers_until_it_is_taken[outer]",
         "an offer changed",
     ),
     "split-time-of-entry-missing": Mutation(

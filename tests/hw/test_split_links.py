@@ -14,9 +14,10 @@ SEED = 31
 LAYOUT = data.StructLayout({"number": 8})
 
 
+@pytest.mark.parametrize("near", [False, True])
 @pytest.mark.parametrize(("idle", "stall"), [(0.0, 0.0), (0.0, 0.6), (0.6, 0.0), (0.3, 0.3)])
-def test_a_link_keeps_order_and_loses_nothing(idle: float, stall: float) -> None:
-    link = Link(LAYOUT)
+def test_a_link_keeps_order_and_loses_nothing(idle: float, stall: float, near: bool) -> None:
+    link = Link(LAYOUT, is_near=near)
     numbers = [number % 251 for number in range(300)]
 
     async def source(ctx: Any) -> None:
@@ -33,8 +34,9 @@ def test_a_link_keeps_order_and_loses_nothing(idle: float, stall: float) -> None
     simulate(link, source, sink)
 
 
-def test_a_link_gives_a_payload_a_cycle_two_cycles_later() -> None:
-    link = Link(LAYOUT)
+@pytest.mark.parametrize(("near", "latency"), [(False, 2), (True, 1)])
+def test_a_link_gives_a_payload_a_cycle_and_says_so_before(near: bool, latency: int) -> None:
+    link = Link(LAYOUT, is_near=near)
 
     async def testbench(ctx: Any) -> None:
         ctx.set(link.o.ready, 1)
@@ -42,9 +44,10 @@ def test_a_link_gives_a_payload_a_cycle_two_cycles_later() -> None:
         for cycle in range(60):
             ctx.set(link.i.payload, {"number": cycle})
             assert ctx.get(link.i.ready), "it holds up what nobody holds up"
-            assert ctx.get(link.o.valid) == (cycle >= 2)
-            if cycle >= 2:
-                assert ctx.get(link.o.p.number) == cycle - 2
+            assert ctx.get(link.o.valid) == (cycle >= latency)
+            assert ctx.get(link.soon) == (cycle >= latency - 1)
+            if cycle >= latency:
+                assert ctx.get(link.o.p.number) == cycle - latency
             await ctx.tick()
 
     simulate(link, testbench)
