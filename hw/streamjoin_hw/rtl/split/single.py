@@ -76,26 +76,21 @@ class SingleCollector(Component):
         m = Module()
         probing, probe = Signal(), payload_of(body_layout(self.params, 1 - self.side))
         enter = payload_of(self.enter.shape())
-        arrives, is_probe = Signal(), Signal()
-        turns = {}
-        for name, event in (("storing", 1), ("expiring", self.i.p.full)):
-            m.submodules[name] = turn = Turn(self.params.cores)
-            m.d.comb += [
-                turn.index.eq(self.index),
-                turn.clear.eq(self.clear),
-                turn.event.eq(arrives & ~is_probe & event),
-            ]
-            turns[name] = turn
-        stores = turns["storing"].mine
-        expires = turns["expiring"].mine & self.i.p.full
-        # What does not depend on the tuple is known before the tuple is.
+        is_probe, turns = Signal(), {}
+        for name in ("storing", "expiring"):
+            m.submodules[name] = turns[name] = turn = Turn(self.params.cores)
+            m.d.comb += [turn.index.eq(self.index), turn.clear.eq(self.clear)]
+        # What does not depend on the tuple is known before the tuple is; and of what decides
+        # about a register no more is asked than that one has to know.
         no_store = turns["storing"].mine & (probing | self.store)
         no_expiry = turns["expiring"].mine & (probing | self.expire)
         refused = no_store | (no_expiry & self.i.p.full)
+        changes = self.i.valid & ~is_probe
         m.d.comb += [
             is_probe.eq(self.i.p.side != self.side),
             self.i.ready.eq(Mux(is_probe, ~probing, ~refused)),
-            arrives.eq(self.i.valid & self.i.ready),
+            turns["storing"].event.eq(changes & ~refused),
+            turns["expiring"].event.eq(changes & self.i.p.full & ~(no_store | no_expiry)),
             self.waiting.eq(probing | self.store | self.expire),
             self.enter.eq(enter),
             self.batch.count.eq(probing),
@@ -109,9 +104,9 @@ class SingleCollector(Component):
         with m.If(~self.store):
             m.d.sync += enter.eq(self.i.p.body[: enter.shape().size])
         for bit, sets in (
-            (probing, is_probe),
-            (self.store, ~is_probe & stores),
-            (self.expire, ~is_probe & expires),
+            (probing, self.i.valid & is_probe & ~probing),
+            (self.store, turns["storing"].event & turns["storing"].mine),
+            (self.expire, turns["expiring"].event & turns["expiring"].mine),
         ):
-            m.d.sync += bit.eq(((bit & ~self.begin) | (arrives & sets)) & ~self.clear)
+            m.d.sync += bit.eq(((bit & ~self.begin) | sets) & ~self.clear)
         return m

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from amaranth.hdl import Cat, Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
@@ -213,24 +213,31 @@ class SubWindow(Component):
             cleared = [*head.values(), *tail.values(), count, span]
             cleared += [ahead] if params.timestamp_bits else []
             cleared += [row] if params.order == "inner" else []
-            m.d.sync += [each.eq(0) for each in cleared]
+            m.d.sync += [each.eq(0) for each in cleared if isinstance(each, Signal)]
 
         self._memories(m, head, stores)
         return m
 
-    def _position(self, name: str) -> dict[str, Signal]:
+    def _position(self, name: str) -> dict[str, Any]:
         """Make the registers of a slot's position."""
+        lane = Signal(lane_bits(self.params), name=f"{name}_lane")
+        # Synthesis is not to wonder which lane it is if there is one.
+        is_known = self.params.lanes == 1 and not self.params.timestamp_bits
         return {
             "word": Signal(word_bits(self.params), name=f"{name}_word"),
-            "lane": Signal(lane_bits(self.params), name=f"{name}_lane"),
+            "lane": Const(0, len(lane)) if is_known else lane,
         }
 
     def _after(self, word: Signal) -> Any:
         """Return the word after one."""
         return word_after(self.params, word)
 
-    def _advance(self, m: Module, position: dict[str, Signal], step: Signal) -> None:
+    def _advance(self, m: Module, position: dict[str, Any], step: Signal) -> None:
         """Move a position by one slot round the ring."""
+        if isinstance(position["lane"], Const):
+            with m.If(step):
+                m.d.sync += position["word"].eq(self._after(position["word"]))
+            return
         with m.If(step & (position["lane"] == self.params.lanes - 1)):
             m.d.sync += [
                 position["lane"].eq(0),
@@ -239,7 +246,7 @@ class SubWindow(Component):
         with m.Elif(step):
             m.d.sync += position["lane"].eq(position["lane"] + 1)
 
-    def _memories(self, m: Module, head: dict[str, Signal], stores: Signal) -> None:
+    def _memories(self, m: Module, head: dict[str, Any], stores: Signal) -> None:
         """Build one memory of keys a lane, and the one of payloads."""
         params = self.params
         if params.has_shared_comparators:
@@ -282,7 +289,7 @@ class SubWindow(Component):
             m.d.sync += [at.eq(slot), payload.eq(self.enter.payload)]
         return at, payload, due
 
-    def _keys(self, m: Module, head: dict[str, Signal], stores: Signal) -> None:
+    def _keys(self, m: Module, head: dict[str, Any], stores: Signal) -> None:
         """Build one memory of keys a lane."""
         params = self.params
         entering = signal_of(self.key)
