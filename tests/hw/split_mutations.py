@@ -297,8 +297,8 @@ SPLIT_MUTATIONS = {
     "split-queued-twice": Mutation(
         Fault(
             "rtl.split.array",
-            "queue.i.valid.eq(self.i.valid & room)",
-            "queue.i.valid.eq(self.i.valid)",
+            "entry.i.valid.eq(self.i.valid & room)",
+            "entry.i.valid.eq(self.i.valid)",
             "a tuple enters one half while the other half has no place for it",
         ),
         f"{RANDOM}[3-4-2-4-outer-0.0-0.0]",

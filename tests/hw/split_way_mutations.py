@@ -127,8 +127,8 @@ SPLIT_WAY_MUTATIONS = {
     "split-begin-loses-an-arrival": Mutation(
         Fault(
             "rtl.split.single",
-            "(bit & ~self.begin) | (arrives & sets)",
-            "(bit | (arrives & sets)) & ~self.begin",
+            "(bit & ~self.begin) | sets",
+            "(bit | sets) & ~self.begin",
             "what arrives as a batch begins is lost",
         ),
         BEFORE,

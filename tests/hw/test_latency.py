@@ -75,8 +75,8 @@ def test_every_match_by_shared_comparators_takes_a_cycle_more() -> None:
 
 def test_sixteen_cores_of_splitjoin_answer_within_the_trees_and_ten_cycles() -> None:
     given = {"design": "splitjoin", "segment_tuples": 64, "lanes": 4, "probes": 4}
-    # Levels of the distribution tree; those of a collection tree and the links between them.
-    for cores, levels in ((1, 1 + 1), (4, 1 + 1), (16, 2 + 3), (64, 3 + 5)):
+    # Levels of the distribution tree; of a collection tree with links between them; the combiner.
+    for cores, levels in ((1, 1 + 1 + 1), (4, 1 + 1 + 1), (16, 2 + 3 + 1), (64, 3 + 5 + 1)):
         params = DesignParams(**{**given, "cores": cores})
         last = max(latency_cycles(params, age) for age in range(params.window_capacity))
         assert last == params.segment_words + levels + 10 < 100

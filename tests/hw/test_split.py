@@ -132,7 +132,7 @@ def inputs(
     return [random_workload(params, rng, tuples, **choices) for tuples in lengths]
 
 
-SHAPES = ((1, 4, 3, 1), (3, 4, 1, 1), (1, 1, 1, 2), (3, 4, 2, 4), (4, 5, 1, 2), (5, 3, 3, 3))
+SHAPES = ((1, 4, 3, 1), (1, 1, 1, 2), (3, 4, 2, 4), (4, 5, 1, 2), (5, 3, 3, 3))
 """Cores, tuples of a segment, lanes, probes."""
 
 

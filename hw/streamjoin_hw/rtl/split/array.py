@@ -24,7 +24,7 @@ from streamjoin_hw.rtl.split.links import LANDING_PLACES, Spread, gathered_or, s
 from streamjoin_hw.rtl.split.queue import Queue, has_root_queues, queue_places
 from streamjoin_hw.rtl.split.shared_core import SharedCore
 from streamjoin_hw.rtl.split.trees import CollectionTree, control_layout
-from streamjoin_hw.rtl.streams import Component, signal_of
+from streamjoin_hw.rtl.streams import Component, PipeReg, signal_of
 
 OUTER, INNER = ORDERS.index("outer"), ORDERS.index("inner")
 
@@ -151,16 +151,18 @@ class SplitArray(Component):
         queues = self._queues(m, ((left, right), (r_tree, s_tree)), combiner)
 
         # Stars end here unless they are wanted.
+        m.submodules.given = given = PipeReg(combined_layout(params))
         out = combiner.o
         hidden = out.p.star & ~punctuate
         m.d.comb += [
-            self.results.payload.eq(out.payload),
-            self.results.valid.eq(out.valid & ~hidden),
-            out.ready.eq(self.results.ready | hidden),
+            given.i.payload.eq(out.payload),
+            given.i.valid.eq(out.valid & ~hidden),
+            out.ready.eq(given.i.ready | hidden),
             self.held.eq(gathered_or(m, [core.hold for core in cores], params.merge_arity)),
         ]
         cores_busy = gathered_or(m, [core.busy for core in cores], params.merge_arity)
-        trees_busy = left.busy | right.busy | r_tree.busy | s_tree.busy | combiner.busy
+        wiring.connect(m, given.o, wiring.flipped(self.results))
+        trees_busy = given.busy | left.busy | right.busy | r_tree.busy | s_tree.busy | combiner.busy
         if queues:
             trees_busy |= Cat(*(queue.busy for queue in queues)).any()
         inside = cores_busy | trees_busy

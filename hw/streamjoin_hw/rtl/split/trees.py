@@ -319,7 +319,7 @@ class CollectionTree(Component):
 def tree_stages(params: DesignParams) -> int:
     """Count the cycles that a tuple spends in a distribution tree and its match in the other one.
 
-    A level of either takes one, and so does the queue between two mergers.
+    A level of either takes one, and so do the queue between two mergers and the combiner.
     """
     levels = tree_levels(params.cores, params.merge_arity)
-    return levels + 2 * levels - 1
+    return levels + (2 * levels - 1) + 1
