@@ -324,15 +324,15 @@ SPLIT_MUTATIONS = {
         AHEAD,
         "found a place",
     ),
-    "split-queue-not-busy": Mutation(
+    "split-result-not-busy": Mutation(
         Fault(
             "rtl.split.array",
-            "queue.busy for queue in queues",
-            "0 & queue.busy for queue in queues",
-            "the design ends an input while results are queued",
+            "trees_busy = given.busy | left.busy",
+            "trees_busy = left.busy",
+            "the design ends an input while a result waits to be taken",
         ),
-        "test_split_parts.py::test_an_array_is_busy_while_results_are_queued",
-        "idle although results are queued",
+        "test_split_parts.py::test_an_array_is_busy_while_results_wait[1]",
+        "idle although results wait",
     ),
     "split-order-replaced": Mutation(
         Fault(

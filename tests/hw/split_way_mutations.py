@@ -116,7 +116,7 @@ SPLIT_WAY_MUTATIONS = {
     ),
     "split-change-behind-a-probe": Mutation(
         Fault(
-            "rtl.split.single",
+            "rtl.split.collector",
             'turns["storing"].mine & (probing | self.store)',
             'turns["storing"].mine & self.store',
             "the window changes behind a probe and before its pass",
@@ -126,7 +126,7 @@ SPLIT_WAY_MUTATIONS = {
     ),
     "split-begin-loses-an-arrival": Mutation(
         Fault(
-            "rtl.split.single",
+            "rtl.split.collector",
             "(bit & ~self.begin) | sets",
             "(bit | sets) & ~self.begin",
             "what arrives as a batch begins is lost",

@@ -283,15 +283,16 @@ def test_a_half_works_while_the_other_has_more_to_do() -> None:
     simulate(array, testbench)
 
 
-def test_an_array_is_busy_while_results_are_queued() -> None:
+@pytest.mark.parametrize("results", [1, 4])
+def test_an_array_is_busy_while_results_wait(results: int) -> None:
     array = small_array("none", 1)
 
     async def testbench(ctx: Any) -> None:
         await start(ctx, array)
-        await fill(ctx, array, [1, 0, 0, 0, 0], alike=True)
+        await fill(ctx, array, [1] + [0] * results, alike=True)
         await ctx.tick().repeat(60)
         assert ctx.get(array.results.valid)
-        assert ctx.get(array.busy), "idle although results are queued"
+        assert ctx.get(array.busy), "idle although results wait"
 
     simulate(array, testbench)
 

@@ -8,8 +8,8 @@ from tests.hw.checks import simulate, spread
 from tests.hw.test_split import SEED, design, run_ordered
 
 from streamjoin_common.contract import ORDERS, SIDE_R, SIDE_S, DesignParams
+from streamjoin_hw.rtl.split.collector import SingleCollector
 from streamjoin_hw.rtl.split.layouts import body_layout, is_single, pass_words, ring_words
-from streamjoin_hw.rtl.split.single import SingleCollector
 from streamjoin_hw.sim.testing import random_workload
 
 SHAPES = ((1, 4, 1), (2, 3, 1), (3, 4, 2), (1, 5, 3), (2, 1, 1))

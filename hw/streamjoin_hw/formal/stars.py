@@ -15,7 +15,7 @@ from streamjoin_hw.rtl.streams import r_layout
 EQUI = (Term(TermKind.EQUI, KeyType.UINT32),)
 
 BEHIND_A_PROBE = Fault(
-    "rtl.split.single",
+    "rtl.split.collector",
     'turns["storing"].mine & (probing | self.store)',
     'turns["storing"].mine & self.store',
     "a probe meets what is stored after it",

@@ -26,7 +26,7 @@ from amaranth.utils import bits_for
 from streamjoin_common.contract import SIDE_R, DesignParams
 from streamjoin_hw.rtl.chain.core import evicted_member
 from streamjoin_hw.rtl.predicates import matches
-from streamjoin_hw.rtl.split.collector import Collector, batch_layout
+from streamjoin_hw.rtl.split.collector import Collector, SingleCollector, batch_layout
 from streamjoin_hw.rtl.split.emitter import Emitter
 from streamjoin_hw.rtl.split.hits import hit_layout
 from streamjoin_hw.rtl.split.layouts import (
@@ -38,7 +38,6 @@ from streamjoin_hw.rtl.split.layouts import (
     soon_member,
     token_layout,
 )
-from streamjoin_hw.rtl.split.single import SingleCollector
 from streamjoin_hw.rtl.split.subwindow import SubWindow, range_layout, word_after, word_bits
 from streamjoin_hw.rtl.streams import Component, payload_of
 
