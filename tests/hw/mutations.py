@@ -21,6 +21,7 @@ from tests.hw.part_mutations import PART_MUTATIONS
 from tests.hw.port_mutations import PORT_MUTATIONS
 from tests.hw.shared_mutations import SHARED_MUTATIONS
 from tests.hw.split_mutations import SPLIT_MUTATIONS
+from tests.hw.split_way_mutations import SPLIT_WAY_MUTATIONS
 
 from streamjoin_hw.formal.faults import applied
 
@@ -37,6 +38,7 @@ TABLES = (
     PORT_MUTATIONS,
     SHARED_MUTATIONS,
     SPLIT_MUTATIONS,
+    SPLIT_WAY_MUTATIONS,
 )
 MUTATIONS = {name: mutation for table in TABLES for name, mutation in table.items()}
 

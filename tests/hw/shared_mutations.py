@@ -9,7 +9,6 @@ DENSE = f"{FILE}::test_dense_results_of_a_core_that_stores_every_tuple_are_exact
 BATCH = f"{FILE}::test_a_batch_is_of_one_half_and_of_the_one_behind_while_others_are_compared"
 SPARE = f"{FILE}::test_no_more_tuples_expire_than_slots_are_spare_while_results_are_given"
 BANKS = f"{FILE}::test_an_emitter_gives_each_batch_its_payloads_while_the_next_is_collected"
-QUEUES = f"{FILE}::test_queues_give_every_core_every_tuple_and_let_one_be_ahead[32]"
 
 SHARED_MUTATIONS = {
     "shared-payload-of-a-probe": Mutation(
@@ -141,25 +140,5 @@ SHARED_MUTATIONS = {
         ),
         f"{DENSE}[none]",
         "pairs missing",
-    ),
-    "shared-queue-served-twice": Mutation(
-        Fault(
-            "rtl.split.trees",
-            "entry.valid.eq(head.valid & room)",
-            "entry.valid.eq(head.valid)",
-            "a tuple enters a queue again while another one is full",
-        ),
-        QUEUES,
-        "not the tuples",
-    ),
-    "shared-queue-not-busy": Mutation(
-        Fault(
-            "rtl.split.trees",
-            "busy.append(end.valid)",
-            "busy.append(end.valid & 0)",
-            "a tuple that waits for its core is forgotten",
-        ),
-        QUEUES,
-        "idle although tuples wait",
     ),
 }

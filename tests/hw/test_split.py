@@ -5,14 +5,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from amaranth.lib import data
-from tests.hw.checks import give, nothing_more, pauses, simulate, spread, take
+from tests.hw.checks import give, nothing_more, pauses, spread, take
 from tests.hw.test_handshake import STALLS, beats_of, run_kept, set_up
 
 from streamjoin_common.contract import ORDERS, SIDE_R, DesignParams, TUser
 from streamjoin_common.contract.presets import EQUI, REFERENCE_BAND
 from streamjoin_hw.rtl.join import Join
-from streamjoin_hw.rtl.split.trees import Fork
 from streamjoin_hw.sim.testing import Arrival, Workload, difference, random_workload, reference
 
 SEED = 29
@@ -265,20 +263,3 @@ def test_uneven_and_smallest_windows_are_exact() -> None:
 def test_streams_of_uneven_rates_are_exact(share_r: float) -> None:
     params = design(cores=3, probes=3, order="outer")
     run_ordered(inputs(params, 8, share_r=share_r), "outer", idle=0.3)
-
-
-def test_a_fork_hands_every_payload_to_every_taker_once() -> None:
-    fork = Fork(data.StructLayout({"number": 8}), 3)
-    numbers = list(range(1, 60))
-
-    async def source(ctx: Any) -> None:
-        await give(ctx, fork.i, [{"number": number} for number in numbers], pauses(SEED, 0.2))
-
-    def taker(k: int) -> Any:
-        async def taking(ctx: Any) -> None:
-            stalls = pauses(SEED + k, 0.3 * k)
-            assert await take(ctx, fork.output(k), len(numbers), stalls) == numbers
-
-        return taking
-
-    simulate(fork, source, *(taker(k) for k in range(3)))

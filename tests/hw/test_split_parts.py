@@ -5,6 +5,7 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
+import pytest
 from amaranth.lib import data
 from tests.hw.checks import simulate
 
@@ -12,10 +13,11 @@ from streamjoin_common.contract import SIDE_R, SIDE_S, DesignParams
 from streamjoin_hw.rtl.split.array import SplitArray
 from streamjoin_hw.rtl.split.collector import Collector
 from streamjoin_hw.rtl.split.combiner import Combiner, sides_kept
-from streamjoin_hw.rtl.split.layouts import body_layout
+from streamjoin_hw.rtl.split.layouts import body_layout, token_layout
 from streamjoin_hw.rtl.split.outlet import Outlet
 from streamjoin_hw.rtl.split.queue import Queue
-from streamjoin_hw.rtl.split.trees import StarMerger
+from streamjoin_hw.rtl.split.trees import StarMerger, TurnMerger
+from streamjoin_hw.rtl.streams import PipeReg
 
 PARAMS = DesignParams(design="splitjoin", cores=4, segment_tuples=2, order="outer")
 
@@ -35,6 +37,41 @@ def test_a_star_merger_takes_turns() -> None:
             assert ctx.get(merger.o.valid)
             served.append(ctx.get(merger.o.p.r_payload))
         assert served == [busy[number % 3] for number in range(30)], "not in turns"
+
+    simulate(merger, testbench)
+
+
+def test_a_merger_without_order_takes_turns_and_loses_no_cycle() -> None:
+    params = dataclasses.replace(PARAMS, order="none")
+    merger = TurnMerger(params, 4, PipeReg(token_layout(params)))
+    chance = random.Random(3)
+
+    async def testbench(ctx: Any) -> None:
+        # One result: that it will be there is known a cycle before.
+        for k in (2, 0, 3):
+            ctx.set(merger.o.ready, 1)
+            ctx.set(merger.soon, 1 << k)
+            await ctx.tick()
+            ctx.set(merger.input(k).valid, 1)
+            assert ctx.get(merger.input(k).ready), "a cycle is lost"
+            await ctx.tick()
+            ctx.set(merger.input(k).valid, 0)
+            ctx.set(merger.soon, 0)
+            await ctx.tick()
+        # Three inputs always have something, and the output stalls now and then.
+        busy = (0, 1, 3)
+        for k in busy:
+            ctx.set(merger.input(k).payload, {"r_payload": k})
+            ctx.set(merger.input(k).valid, 1)
+        ctx.set(merger.soon, sum(1 << k for k in busy))
+        served: list[int] = []
+        while len(served) < 60:
+            ctx.set(merger.o.ready, chance.random() < 0.7)
+            if ctx.get(merger.o.valid & merger.o.ready):
+                served.append(ctx.get(merger.o.p.r_payload))
+            await ctx.tick()
+        first = busy.index(served[0])
+        assert served == [busy[(first + number) % 3] for number in range(60)], "not in turns"
 
     simulate(merger, testbench)
 
@@ -92,8 +129,10 @@ def test_a_star_merger_waits_for_the_lowest_row_of_all() -> None:
     simulate(merger, testbench)
 
 
-def test_the_combiner_keeps_what_it_offers_until_it_is_taken() -> None:
-    combiner = Combiner(dataclasses.replace(PARAMS, order="none"))
+@pytest.mark.parametrize("order", ["none", "outer"])
+def test_the_combiner_keeps_what_it_offers_until_it_is_taken(order: str) -> None:
+    """No order is asked for; the design may have one."""
+    combiner = Combiner(dataclasses.replace(PARAMS, order=order))
 
     async def testbench(ctx: Any) -> None:
         for each, payload in ((combiner.i0, 1), (combiner.i1, 2)):
@@ -244,15 +283,16 @@ def test_a_half_works_while_the_other_has_more_to_do() -> None:
     simulate(array, testbench)
 
 
-def test_an_array_is_busy_while_results_are_queued() -> None:
+@pytest.mark.parametrize("results", [1, 4])
+def test_an_array_is_busy_while_results_wait(results: int) -> None:
     array = small_array("none", 1)
 
     async def testbench(ctx: Any) -> None:
         await start(ctx, array)
-        await fill(ctx, array, [1, 0, 0, 0, 0], alike=True)
+        await fill(ctx, array, [1] + [0] * results, alike=True)
         await ctx.tick().repeat(60)
         assert ctx.get(array.results.valid)
-        assert ctx.get(array.busy), "idle although results are queued"
+        assert ctx.get(array.busy), "idle although results wait"
 
     simulate(array, testbench)
 

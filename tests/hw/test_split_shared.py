@@ -4,7 +4,6 @@ import dataclasses
 from typing import Any
 
 import pytest
-from amaranth.lib import data
 from tests.hw.checks import simulate
 from tests.hw.test_split import design, inputs, pairs_under_mask, run_ordered
 from tests.hw.test_split_parts import fill, start
@@ -15,7 +14,6 @@ from streamjoin_hw.rtl.split.array import SplitArray
 from streamjoin_hw.rtl.split.emitter import Emitter
 from streamjoin_hw.rtl.split.gatherer import MAX_RECENT, Gatherer
 from streamjoin_hw.rtl.split.layouts import body_layout
-from streamjoin_hw.rtl.split.trees import QUEUED_TUPLES, QueuedTree
 from streamjoin_hw.sim.testing import reference
 
 SHARED = design(
@@ -200,35 +198,3 @@ def test_an_emitter_gives_each_batch_its_payloads_while_the_next_is_collected() 
         assert given == expected, "not the payloads of their batch"
 
     simulate(emitter, testbench)
-
-
-@pytest.mark.parametrize("tuples", [2, QUEUED_TUPLES])
-def test_queues_give_every_core_every_tuple_and_let_one_be_ahead(tuples: int) -> None:
-    tree = QueuedTree(data.StructLayout({"number": 8}), 5, 2, tuples)
-    count = 2 * QUEUED_TUPLES
-
-    async def testbench(ctx: Any) -> None:
-        given: list[list[int]] = [[] for _ in range(5)]
-        ctx.set(tree.i.valid, 1)
-        sent = waits = 0
-        for cycle in range(4 * count):
-            # One core takes nothing at first; the others take all they get.
-            readies = [k != 1 or cycle > 2 * count for k in range(5)]
-            if sent == count:
-                ctx.set(tree.i.valid, 0)
-            ctx.set(tree.i.payload, {"number": sent})
-            for k, ready in enumerate(readies):
-                each = tree.output(k)
-                ctx.set(each.ready, ready)
-                if ready and ctx.get(each.valid):
-                    given[k].append(ctx.get(each.p.number))
-            sent += ctx.get(tree.i.valid & tree.i.ready)
-            if cycle == 2 * count:
-                assert len(given[0]) >= tuples, "a core waits for another"
-            waits = waits + 1 if len(given[1]) < sent else 0
-            assert waits < 4 or ctx.get(tree.busy), "idle although tuples wait"
-            await ctx.tick()
-        assert given == [list(range(count))] * 5, "not the tuples"
-        assert not ctx.get(tree.busy)
-
-    simulate(tree, testbench)

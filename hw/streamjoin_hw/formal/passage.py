@@ -9,6 +9,7 @@ from amaranth.lib.fifo import SyncFIFOBuffered
 from streamjoin_hw.formal.faults import Fault
 from streamjoin_hw.formal.harness import Harness
 from streamjoin_hw.rtl.chain.line import LinePlace, connect_lines
+from streamjoin_hw.rtl.split.links import Link
 from streamjoin_hw.rtl.split.queue import Queue
 from streamjoin_hw.rtl.streams import PipeReg
 from streamjoin_hw.rtl.trees import Merger, MergeTree
@@ -37,6 +38,12 @@ DEAF_CORE = Fault(
     "stopped.eq(self.line_stop)",
     "stopped.eq(0)",
     "a core puts results on a line that was stopped",
+)
+HASTY_LINK = Fault(
+    "rtl.split.links",
+    "self.few.eq(level > self.places - self.reserve)",
+    "self.few.eq(level > self.places - self.reserve + 1)",
+    "the queue of a link has a place less than what is on its way",
 )
 
 
@@ -315,3 +322,18 @@ class LinePassage(Passage):
         m.d.comb += end.o.ready.eq(self.free(1, "o_ready"))
         on_line = Cat(*(place.line_o.valid for place in places)).any()
         return [place.results for place in places], end.o, end.busy | on_line
+
+
+class LinkPassage(Passage):
+    """A link with few places, of which one is always free."""
+
+    PLACES = 8
+
+    def __init__(self) -> None:
+        super().__init__(1, self.PLACES - 1)
+
+    def parts(self, m: Module) -> tuple[list[Any], Any, Any]:
+        """Make the link."""
+        dut = Link(ITEM, self.PLACES)
+        self.drive(m, dut)
+        return [dut.i], dut.o, dut.busy

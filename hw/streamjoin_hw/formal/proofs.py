@@ -12,9 +12,11 @@ from streamjoin_hw.formal.packets import GroupPassage, PacketPassage
 from streamjoin_hw.formal.passage import (
     DEAF_CORE,
     FULL_FIFO,
+    HASTY_LINK,
     QUEUE_JUMPER,
     FifoPassage,
     LinePassage,
+    LinkPassage,
     MergerPassage,
     PipeRegPassage,
     QueuePassage,
@@ -23,13 +25,13 @@ from streamjoin_hw.formal.passage import (
 from streamjoin_hw.formal.paths import Around, Path
 from streamjoin_hw.formal.ring import RingMemory
 from streamjoin_hw.formal.shown import FREED_SHOWN, STORED_TWICE, Shown, Slots
-from streamjoin_hw.formal.soft_reset import SoftReset
+from streamjoin_hw.formal.soft_reset import HASTY_RESET, HASTY_WORDS, SoftReset
 from streamjoin_hw.formal.stars import (
+    BEHIND_A_PROBE,
     BOTH_HALVES,
     EARLY_GONE,
     HALF_A_STAR,
     HASTY_STAR,
-    LATE_STORE,
     SplitMeeting,
     StarOrder,
 )
@@ -146,18 +148,6 @@ HASTY_TRAILER = Fault(
     "is_old",
     "a packet is closed although a word of it is offered",
 )
-HASTY_RESET = Fault(
-    "rtl.top",
-    "restart.eq(asked & ~waits)",
-    "restart.eq(file.soft_reset)",
-    "a soft reset waits for nothing",
-)
-HASTY_WORDS = Fault(
-    "rtl.board_top",
-    "waits.eq(self.m_axis_words_tvalid & ~self.m_axis_words_tready)",
-    "waits.eq(top.m_axis_results_tvalid & ~top.m_axis_results_tready)",
-    "a soft reset waits for a result but for no trailer",
-)
 
 PROOFS = {
     "pipe-reg-paths": Proof(
@@ -223,6 +213,13 @@ PROOFS = {
         quick_depth=9,
         depth=11,
         fault_depth=14,
+    ),
+    "link-passage": Proof(
+        "a link of SplitJoin's trees loses and invents nothing though it never waits",
+        LinkPassage,
+        HASTY_LINK,
+        quick_depth=12,
+        depth=16,
     ),
     "queue-passage": Proof(
         "a queue of SplitJoin's halves loses and invents nothing",
@@ -360,7 +357,7 @@ PROOFS = {
     "split-stalls": Proof(
         "SplitJoin of two cores: owed pairs once, before their stars, any gaps and stalls",
         partial(SplitMeeting, 2, 1, (2, 1)),
-        LATE_STORE,
+        BEHIND_A_PROBE,
         quick_depth=18,
         depth=20,
         fault_depth=24,

@@ -6,6 +6,7 @@ from amaranth.hdl import Cat, ClockSignal, DomainRenamer, Module, Signal
 from amaranth.lib import wiring
 
 from streamjoin_common.contract import DesignParams
+from streamjoin_hw.formal.faults import Fault
 from streamjoin_hw.formal.harness import Harness, StandIn
 from streamjoin_hw.rtl.board_top import BoardTop
 from streamjoin_hw.rtl.join import Join, output_layout
@@ -14,6 +15,19 @@ from streamjoin_hw.rtl.top import Top
 
 STATES = ("drained", "idle", "draining", "running", "held")
 """Outputs of a design that go to registers."""
+
+HASTY_RESET = Fault(
+    "rtl.top",
+    "restart.eq(asked & ~waits)",
+    "restart.eq(file.soft_reset)",
+    "a soft reset waits for nothing",
+)
+HASTY_WORDS = Fault(
+    "rtl.board_top",
+    "waits.eq(self.m_axis_words_tvalid & ~self.m_axis_words_tready)",
+    "waits.eq(top.m_axis_results_tvalid & ~top.m_axis_results_tready)",
+    "a soft reset waits for a result but for no trailer",
+)
 
 
 class AnyJoin(Join):

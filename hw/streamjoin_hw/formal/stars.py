@@ -14,10 +14,10 @@ from streamjoin_hw.rtl.streams import r_layout
 
 EQUI = (Term(TermKind.EQUI, KeyType.UINT32),)
 
-LATE_STORE = Fault(
+BEHIND_A_PROBE = Fault(
     "rtl.split.collector",
-    ".eq(self.store),",
-    ".eq(1),",
+    'turns["storing"].mine & (probing | self.store)',
+    'turns["storing"].mine & self.store',
     "a probe meets what is stored after it",
 )
 EARLY_GONE = Fault(

@@ -8,12 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from streamjoin_common.contract import ORDERS, DesignParams
 from streamjoin_hw.rtl.chain.sequencer import QUIET_CYCLES
-from streamjoin_hw.rtl.core_array import (
-    CoreInstance,
-    gathered_members,
-    registered_or,
-    registered_sum,
-)
+from streamjoin_hw.rtl.core_array import CoreInstance, gathered_members, registered_sum
 from streamjoin_hw.rtl.intake import ordered_layout
 from streamjoin_hw.rtl.split.combiner import Combiner, combined_layout
 from streamjoin_hw.rtl.split.core import SplitCore, split_core_members
@@ -25,17 +20,18 @@ from streamjoin_hw.rtl.split.layouts import (
     row_bits,
     token_layout,
 )
-from streamjoin_hw.rtl.split.queue import Queue, queue_places
+from streamjoin_hw.rtl.split.links import LANDING_PLACES, Spread, gathered_or, spread_bit
+from streamjoin_hw.rtl.split.queue import Queue, has_root_queues, queue_places
 from streamjoin_hw.rtl.split.shared_core import SharedCore
-from streamjoin_hw.rtl.split.trees import (
-    QUEUED_TUPLES,
-    CollectionTree,
-    QueuedTree,
-    control_layout,
-)
-from streamjoin_hw.rtl.streams import Component, signal_of
+from streamjoin_hw.rtl.split.trees import CollectionTree, control_layout
+from streamjoin_hw.rtl.streams import Component, PipeReg, signal_of
 
 OUTER, INNER = ORDERS.index("outer"), ORDERS.index("inner")
+
+
+QUEUED_TUPLES = 32
+"""Tuples that a core with shared comparators may be behind the others: as many as a LUT RAM has
+words."""
 
 
 def setting_members(params: DesignParams) -> dict[str, wiring.Member]:
@@ -113,9 +109,13 @@ class SplitArray(Component):
         """Put the cores between the trees."""
         m = Module()
         params = self.params
-        queued = QUEUED_TUPLES if params.has_shared_comparators else 2
+        queued = QUEUED_TUPLES if params.has_shared_comparators else LANDING_PLACES
+        if not has_root_queues(params):
+            queued = max(queued, queue_places(params))
         left, right = (
-            QueuedTree(routed_layout(params), params.cores, params.merge_arity, queued)
+            Spread(
+                routed_layout(params), params.cores, params.merge_arity, queued, ("side", "full")
+            )
             for _ in range(2)
         )
         m.submodules.left_spread, m.submodules.right_spread = left, right
@@ -125,6 +125,7 @@ class SplitArray(Component):
         m.submodules.combiner = combiner
         control, punctuate, masked = self._settings(m)
 
+        clears = spread_bit(m, self.clear, params.cores, params.merge_arity)
         cores: list[Any] = []
         for index in range(params.cores):
             members = split_core_members(params)
@@ -135,9 +136,11 @@ class SplitArray(Component):
             wiring.connect(m, right.output(index), core.right)
             wiring.connect(m, core.r_results, r_tree.input(index))
             wiring.connect(m, core.s_results, s_tree.input(index))
+            if params.order == "none":
+                m.d.comb += [r_tree.soon[index].eq(core.r_soon), s_tree.soon[index].eq(core.s_soon)]
             m.d.comb += [
                 core.index.eq(Const(index, len(core.index))),
-                core.clear.eq(self.clear),
+                core.clear.eq(clears[index]),
                 core.masked.eq(masked[index]),
                 *(getattr(core, name).eq(control.outer) for name in ordered_port(params)),
             ]
@@ -148,17 +151,20 @@ class SplitArray(Component):
         queues = self._queues(m, ((left, right), (r_tree, s_tree)), combiner)
 
         # Stars end here unless they are wanted.
+        m.submodules.given = given = PipeReg(combined_layout(params))
         out = combiner.o
         hidden = out.p.star & ~punctuate
         m.d.comb += [
-            self.results.payload.eq(out.payload),
-            self.results.valid.eq(out.valid & ~hidden),
-            out.ready.eq(self.results.ready | hidden),
-            self.held.eq(registered_or(m, [core.hold for core in cores])),
+            given.i.payload.eq(out.payload),
+            given.i.valid.eq(out.valid & ~hidden),
+            out.ready.eq(given.i.ready | hidden),
+            self.held.eq(gathered_or(m, [core.hold for core in cores], params.merge_arity)),
         ]
-        cores_busy = registered_or(m, [core.busy for core in cores])
-        trees_busy = left.busy | right.busy | r_tree.busy | s_tree.busy | combiner.busy
-        trees_busy |= Cat(*(queue.busy for queue in queues)).any()
+        cores_busy = gathered_or(m, [core.busy for core in cores], params.merge_arity)
+        wiring.connect(m, given.o, wiring.flipped(self.results))
+        trees_busy = given.busy | left.busy | right.busy | r_tree.busy | s_tree.busy | combiner.busy
+        if queues:
+            trees_busy |= Cat(*(queue.busy for queue in queues)).any()
         inside = cores_busy | trees_busy
         if params.has_groups:
             inside |= self._owed(m, combiner, punctuate, inside)
@@ -168,11 +174,12 @@ class SplitArray(Component):
         return m
 
     def _queues(
-        self, m: Module, trees: tuple[tuple[Any, Any], tuple[Any, Any]], combiner: Combiner
+        self, m: Module, trees: tuple[tuple[Any, Any], tuple[Any, Any]], combiner: Any
     ) -> list[Queue]:
         """Queue tuples in front of each half's tree, and what it gives in front of the combiner.
 
-        So a half works while the other has more to do. No queue waits for another of its kind: the
+        So a half works while the other has more to do; without block RAM the queues of the trees'
+        leaves and roots do for that. No queue waits for another of its kind: the
         side that is due has all its tuples, since every tuple enters both queues at once, and its
         results are taken.
         """
@@ -180,30 +187,39 @@ class SplitArray(Component):
         places = queue_places(params)
         tuples, results = (
             [Queue(layout, places, params.window_memory) for _ in range(2)]
+            if has_root_queues(params)
+            else []
             for layout in (routed_layout(params), token_layout(params))
         )
         for name, made in (("tuples", tuples), ("results", results)):
             for number, queue in enumerate(made):
                 m.submodules[f"{name}{number}"] = queue
+        for queue, spread in zip(tuples, spreads, strict=bool(tuples)):
+            wiring.connect(m, queue.o, spread.i)
+        entries: Any = tuples or spreads
         tuples_in = self._routed(m, combiner) if params.has_groups else self.i.payload
         # A tuple sets out once its side can be remembered.
-        room = combiner.room & tuples[0].i.ready & tuples[1].i.ready
-        for queue, spread in zip(tuples, spreads, strict=True):
+        room = combiner.room & entries[0].i.ready & entries[1].i.ready
+        for entry in entries:
             m.d.comb += [
-                queue.i.payload.eq(tuples_in),
-                queue.i.valid.eq(self.i.valid & room),
+                entry.i.payload.eq(tuples_in),
+                entry.i.valid.eq(self.i.valid & room),
             ]
-            wiring.connect(m, queue.o, spread.i)
         m.d.comb += [
             self.i.ready.eq(room),
             combiner.side.eq(self.i.p.side),
             combiner.arrives.eq(self.i.valid & self.i.ready),
         ]
-        for queue, tree, taker in zip(
-            results, collections, (combiner.i0, combiner.i1), strict=True
+        for number, (tree, taker) in enumerate(
+            zip(collections, (combiner.i0, combiner.i1), strict=True)
         ):
-            wiring.connect(m, tree.o, queue.i)
-            wiring.connect(m, queue.o, taker)
+            if params.order == "none":
+                m.d.comb += combiner.soon[number].eq(tree.o_soon)
+            if not results:
+                wiring.connect(m, tree.o, taker)
+                continue
+            wiring.connect(m, tree.o, results[number].i)
+            wiring.connect(m, results[number].o, taker)
         return [*tuples, *results]
 
     def _routed(self, m: Module, combiner: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream
 from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
@@ -55,6 +55,8 @@ class Combiner(Component):
         The side of a tuple that sets out for the cores; only if there is ``room``.
     i0, i1 : In(stream.Signature(token_layout(params)))
         Results of R tuples, of S tuples.
+    soon : In(2), if there is no order
+        A side offers something in the next cycle, unless it is taken in this one.
     o : Out(stream.Signature(combined_layout(params)))
     busy : Out(1)
         Some tuple's star is still owed; from a register.
@@ -66,6 +68,7 @@ class Combiner(Component):
     room: Signal
     i0: stream.Interface
     i1: stream.Interface
+    soon: Signal
     o: stream.Interface
     busy: Signal
 
@@ -80,6 +83,7 @@ class Combiner(Component):
                 "room": Out(1),
                 "i0": In(token),
                 "i1": In(token),
+                **({"soon": In(2)} if params.order == "none" else {}),
                 "o": Out(stream.Signature(combined_layout(params))),
                 "busy": Out(1),
             }
@@ -95,8 +99,9 @@ class Combiner(Component):
         goes, given = Signal(), Signal()
         m.d.comb += given.eq(self.o.valid & self.o.ready)
         if self.params.order == "none":
-            due_valid, due_side = Signal(), Signal()
-            m.d.comb += self.room.eq(1)
+            due_valid = Signal()
+            m.d.comb += [self.room.eq(1), goes.eq(1)]
+            self._turn(m, chosen)
         else:
             m.submodules.due = due = SyncFIFOBuffered(width=1, depth=sides_kept(self.params))
             due_valid, due_side = due.r_rdy, due.r_data
@@ -106,16 +111,16 @@ class Combiner(Component):
                 due.w_en.eq(self.arrives & self.control.outer),
                 due.r_en.eq(given & star),
             ]
-        # Without order: the other side than last time if it has something, unless what is offered
-        # still waits.
-        other = Mux(kept == SIDE_R, self.i1.valid, self.i0.valid)
-        with m.If(self.control.outer):
-            m.d.comb += [chosen.eq(due_side), goes.eq(due_valid)]
-        with m.Else():
-            m.d.comb += [chosen.eq(Mux(other & ~keeps, ~kept, kept)), goes.eq(1)]
-        m.d.sync += keeps.eq(self.o.valid & ~self.o.ready)
-        with m.If(self.o.valid):
-            m.d.sync += kept.eq(chosen)
+            # An input without order: the other side than last time if it has something, unless
+            # what is offered still waits.
+            other = Mux(kept == SIDE_R, self.i1.valid, self.i0.valid)
+            with m.If(self.control.outer):
+                m.d.comb += [chosen.eq(due_side), goes.eq(due_valid)]
+            with m.Else():
+                m.d.comb += [chosen.eq(Mux(other & ~keeps, ~kept, kept)), goes.eq(1)]
+            m.d.sync += keeps.eq(self.o.valid & ~self.o.ready)
+            with m.If(self.o.valid):
+                m.d.sync += kept.eq(chosen)
         r_payloads = (self.i0.p.r_payload, self.i1.p.r_payload)
         s_payloads = (self.i0.p.s_payload, self.i1.p.s_payload)
         m.d.comb += [
@@ -129,3 +134,11 @@ class Combiner(Component):
         ]
         m.d.sync += self.busy.eq(due_valid)
         return m
+
+    def _turn(self, m: Module, chosen: Signal) -> None:
+        """Choose a side a cycle ahead, in a design without order: the two take turns."""
+        turn, other = Signal(), Signal()
+        soon = self.soon | Cat(self.i0.valid, self.i1.valid)
+        m.d.comb += [chosen.eq(turn), other.eq(soon.bit_select(~turn, 1))]
+        with m.If(other & ~(self.o.valid & ~self.o.ready)):
+            m.d.sync += turn.eq(~turn)

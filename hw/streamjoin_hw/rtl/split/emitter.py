@@ -14,7 +14,7 @@ from streamjoin_common.contract import DesignParams
 from streamjoin_hw.rtl.memory import lane_bits
 from streamjoin_hw.rtl.split.groups.rounds import Rounds
 from streamjoin_hw.rtl.split.hits import BANKS, hit_layout, index_of, long_list, short_list
-from streamjoin_hw.rtl.split.layouts import ordered_port, row_member, token_layout
+from streamjoin_hw.rtl.split.layouts import ordered_port, row_member, soon_member, token_layout
 from streamjoin_hw.rtl.split.outlet import Outlet
 from streamjoin_hw.rtl.split.subwindow import word_bits
 from streamjoin_hw.rtl.streams import Component, View, payload_of, registers_of
@@ -80,6 +80,8 @@ class Emitter(Component):
     fetch : Out(1), fetch_word, fetch_lane : Out, payload : In(payload_bits)
         Read of a stored payload, there a cycle later.
     o : Out(stream.Signature(token_layout(params)))
+    soon : Out(1), if there is no order
+        As of :class:`~streamjoin_hw.rtl.split.outlet.Outlet`.
     busy : Out(1)
         There is something to give.
     """
@@ -109,6 +111,7 @@ class Emitter(Component):
     fetch_lane: Signal
     payload: Signal
     o: stream.Interface
+    soon: Signal
     busy: Signal
 
     def __init__(self, params: DesignParams, side: int) -> None:
@@ -141,6 +144,7 @@ class Emitter(Component):
                 "fetch_lane": Out(lane_bits(params)),
                 "payload": In(params.payload_bits),
                 "o": Out(stream.Signature(token_layout(params))),
+                **soon_member(params, "soon"),
             }
         )
 
@@ -159,7 +163,7 @@ class Emitter(Component):
         ready, take, next_count, probing, _ = batch = keep(m, outlet.probe)
         m.d.comb += [
             take.eq(ready & ~active),
-            last_probe.eq(probe + 1 == count if rounds is None else rounds.last),
+            last_probe.eq(self._is_last(probe, count) if rounds is None else rounds.last),
             many.eq(ordered & ~alone & ~last_probe),
         ]
         with m.If(take):
@@ -246,6 +250,10 @@ class Emitter(Component):
             return None, ordered, Signal(bits_for(params.probes - 1))
         return None, ordered, self.probe
 
+    def _is_last(self, probe: Value, count: Value) -> Value:
+        """Return whether a batch's last probe is served; with one probe slot it is the only one."""
+        return Const(1, 1) if self.params.probes == 1 else probe + 1 == count
+
     def _divide(self, m: Module, rounds: Rounds | None, batch: _Batches, given: Signal) -> None:
         """Serve the probes of one group together, then those of the next."""
         if rounds is None:
@@ -287,6 +295,8 @@ class Emitter(Component):
     def _give(self, m: Module, rest: View, outlet: Outlet) -> None:
         """Say what is given next, and wire the read of its stored payload."""
         order = outlet.i.p
+        if soon_member(self.params, "soon"):
+            m.d.comb += self.soon.eq(outlet.soon)
         m.d.comb += [
             order.word.eq(rest.word),
             outlet.payload.eq(self.payload),

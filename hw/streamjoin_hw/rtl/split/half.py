@@ -26,17 +26,19 @@ from amaranth.utils import bits_for
 from streamjoin_common.contract import SIDE_R, DesignParams
 from streamjoin_hw.rtl.chain.core import evicted_member
 from streamjoin_hw.rtl.predicates import matches
-from streamjoin_hw.rtl.split.collector import Collector, batch_layout
+from streamjoin_hw.rtl.split.collector import Collector, SingleCollector, batch_layout
 from streamjoin_hw.rtl.split.emitter import Emitter
 from streamjoin_hw.rtl.split.hits import hit_layout
 from streamjoin_hw.rtl.split.layouts import (
+    is_single,
     ordered_port,
-    ring_words,
+    pass_words,
     routed_layout,
     row_bits,
+    soon_member,
     token_layout,
 )
-from streamjoin_hw.rtl.split.subwindow import SubWindow, range_layout, word_bits
+from streamjoin_hw.rtl.split.subwindow import SubWindow, range_layout, word_after, word_bits
 from streamjoin_hw.rtl.streams import Component, payload_of
 
 
@@ -67,6 +69,8 @@ class Half(Component):
         Tuples of both sides in arrival order.
     o : Out(stream.Signature(token_layout(params)))
         Results and stars.
+    soon : Out(1), if there is no order
+        As of :class:`~streamjoin_hw.rtl.split.outlet.Outlet`.
     held : Out(1)
         Scanning waits for the output; from a register.
     busy : Out(1)
@@ -81,6 +85,7 @@ class Half(Component):
     ordered: Signal
     i: stream.Interface
     o: stream.Interface
+    soon: Signal
     held: Signal
     busy: Signal
     evicted: Signal
@@ -94,6 +99,7 @@ class Half(Component):
                 **{name: In(1) for name in ("clear", "masked", *ordered_port(params))},
                 "i": In(stream.Signature(routed_layout(params))),
                 "o": Out(stream.Signature(token_layout(params))),
+                **soon_member(params, "soon"),
                 "held": Out(1),
                 "busy": Out(1),
                 **evicted_member(params),
@@ -104,11 +110,14 @@ class Half(Component):
         """Build the pass over the sub-window."""
         m = Module()
         params = self.params
-        m.submodules.collector = collector = Collector(params, self.side)
+        made: Any = SingleCollector if is_single(params) else Collector
+        m.submodules.collector = collector = made(params, self.side)
         m.submodules.ring = ring = SubWindow(params, self.side)
         m.submodules.emitter = emitter = Emitter(params, self.side)
         wiring.connect(m, wiring.flipped(self.i), collector.i)
         wiring.connect(m, emitter.o, wiring.flipped(self.o))
+        for name in soon_member(params, "soon"):
+            m.d.comb += getattr(self, name).eq(emitter.soon)
         w = _Wires(params, self.side)
 
         # A pass may begin with the last read of the one before: the batch is taken over in two
@@ -144,6 +153,8 @@ class Half(Component):
         ]
         for name in ordered_port(params):
             m.d.comb += getattr(emitter, name).eq(getattr(self, name))
+        if is_single(params):
+            m.d.comb += ring.kept.eq(w.waits)
         self._walk(m, w, _Parts(collector, ring, emitter), reads)
         self._compare(m, w, ring, emitter)
         if params.timestamp_bits:
@@ -151,7 +162,7 @@ class Half(Component):
 
         m.d.comb += [
             emitter.ready_batch.eq(w.loaded),
-            emitter.count.eq(w.batch.count),
+            emitter.count.eq(Const(1) if is_single(params) else w.batch.count),
             emitter.settled.eq(~w.none & ~w.compares & ~w.loads),
         ]
         if params.has_groups:
@@ -200,7 +211,7 @@ class Half(Component):
             m.d.sync += [
                 *w.to_read(w.left - 1),
                 w.first.eq(0),
-                w.word.eq(Mux(w.word == ring_words(self.params) - 1, 0, w.word + 1)),
+                w.word.eq(word_after(self.params, w.word)),
             ]
             if self.params.order == "inner":
                 m.d.sync += w.row.eq(w.row + self.params.lanes)
@@ -255,12 +266,14 @@ class Half(Component):
             for lane in range(lanes):
                 slot = ring.slots[lane]
                 r, s = (slot, probe) if self.side == SIDE_R else (probe, slot)
-                counts = (
-                    wanted
-                    & w.live[lane]
-                    & ~(w.old[lane] & w.batch.gone[p])
-                    & ~(w.new[lane] & ~w.batch.there[p])
-                )
+                counts = w.live[lane] & ~w.old[lane]
+                if not is_single(params):
+                    counts = (
+                        wanted
+                        & w.live[lane]
+                        & ~(w.old[lane] & w.batch.gone[p])
+                        & ~(w.new[lane] & ~w.batch.there[p])
+                    )
                 m.d.sync += hit.mask[p][lane].eq(counts & matches(params, r, s))
         m.d.sync += [
             hit.word.eq(w.scanned_word),
@@ -330,7 +343,7 @@ class _Wires:
         self.gives = Signal()
         # The words: how many are to be read, the next one, whether it is the first.
         self.range = payload_of(range_layout(params))
-        self.left = payload_of(bits_for(ring_words(params)))
+        self.left = payload_of(bits_for(pass_words(params)))
         self.none, self.last = Signal(init=1), Signal()
         self.word, self.first = payload_of(word_bits(params)), payload_of(1)
         # Read a cycle ago.

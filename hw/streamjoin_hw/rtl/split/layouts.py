@@ -4,7 +4,8 @@ import math
 from typing import Any
 
 from amaranth.hdl import Const, Value
-from amaranth.lib import data
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import Out
 from amaranth.utils import bits_for
 
 from streamjoin_common.contract import SIDE_R, DesignParams
@@ -15,22 +16,42 @@ SPARE_SLOTS = 8
 """Slots of a ring beyond a sub-window's tuples, at least, where comparators are shared."""
 
 
+def is_single(params: DesignParams) -> bool:
+    """Return whether a batch is one probe behind all changes of the window.
+
+    What expires is then not looked at again, if it is not for its time.
+    """
+    by_itself = params.probes == 1 and not params.has_shared_comparators
+    return by_itself and not params.timestamp_bits and not params.has_groups
+
+
 def ring_words(params: DesignParams) -> int:
     """Count the words of a sub-window's ring.
+
+    A batch that :func:`is_single` needs no more than a sub-window has tuples, where a word more
+    may double a memory: what expires with it is written over as it begins.
 
     A pass looks at one tuple more than a sub-window holds: the one that expires and the one that
     is stored while its probes are collected. With a word to spare these never share a slot, no
     word is both the first and the last of a pass, and the next tuple to be stored is never in the
     way of a pass: there are at least two slots more than a sub-window has tuples.
     """
+    if is_single(params):
+        # A memory without address bits is no memory to some tools.
+        return max(2, params.segment_words)
     if params.has_shared_comparators:
         return params.segment_words + math.ceil(SPARE_SLOTS / params.lanes)
     return params.segment_words + (2 if params.lanes == 1 else 1)
 
 
+def pass_words(params: DesignParams) -> int:
+    """Count the words of the longest pass, which may end in the word that it began in."""
+    return params.segment_words + 1 if is_single(params) else ring_words(params)
+
+
 def row_bits(params: DesignParams) -> int:
     """Bits of a row number, so many that cyclic differences within a ring are signed numbers."""
-    return bits_for(2 * ring_words(params) * params.lanes)
+    return bits_for(2 * pass_words(params) * params.lanes)
 
 
 def row_member(params: DesignParams) -> dict[str, int]:
@@ -55,6 +76,11 @@ def routed_layout(params: DesignParams) -> data.StructLayout:
 def ordered_port(params: DesignParams) -> tuple[str, ...]:
     """``ordered``, whether results are given by probe; grouped tuples say it themselves."""
     return () if params.has_groups else ("ordered",)
+
+
+def soon_member(params: DesignParams, *names: str) -> dict[str, wiring.Member]:
+    """Ports by which what gives results without order says a cycle ahead that it offers one."""
+    return {name: Out(1) for name in names} if params.order == "none" else {}
 
 
 def body_layout(params: DesignParams, side: int) -> data.StructLayout:

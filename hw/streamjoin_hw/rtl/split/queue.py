@@ -8,14 +8,23 @@ from amaranth.lib.wiring import In, Out
 
 from streamjoin_common.contract import DesignParams
 from streamjoin_hw.rtl.memory import memory_of
+from streamjoin_hw.rtl.split.links import LANDING_PLACES
 from streamjoin_hw.rtl.streams import Component
+
+
+def has_root_queues(params: DesignParams) -> bool:
+    """Return whether queues at the roots of the trees are in block RAM, as windows are.
+
+    Otherwise the queues of the leaves, and the one behind a root's merger, are long enough.
+    """
+    return params.window_memory == "bram"
 
 
 def queue_places(params: DesignParams) -> int:
     """Count the places of a queue, a power of two: a block RAM's, or those of two batches."""
-    if params.window_memory == "bram":
+    if has_root_queues(params):
         return 512
-    return max(4, 1 << (2 * params.probes - 1).bit_length())
+    return max(LANDING_PLACES, 1 << (2 * params.probes - 1).bit_length())
 
 
 class Queue(Component):

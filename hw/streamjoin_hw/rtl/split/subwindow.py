@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from amaranth.hdl import Cat, Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
@@ -11,17 +11,26 @@ from streamjoin_common.contract import DesignParams
 from streamjoin_hw.rtl.memory import lane_bits, memory_of
 from streamjoin_hw.rtl.split.layouts import (
     body_layout,
+    is_single,
     key_layout,
+    pass_words,
     ring_words,
     row_bits,
     row_member,
 )
-from streamjoin_hw.rtl.streams import Component, View, signal_of
+from streamjoin_hw.rtl.streams import Component, View, payload_of, signal_of
 
 
 def word_bits(params: DesignParams) -> int:
     """Bits of a word number of a ring."""
     return bits_for(ring_words(params) - 1)
+
+
+def word_after(params: DesignParams, word: Signal) -> Value:
+    """Return the word of a ring after one."""
+    if ring_words(params) == 1 << len(word):
+        return (word + 1)[: len(word)]
+    return Mux(word == ring_words(params) - 1, 0, word + 1)
 
 
 def range_layout(params: DesignParams) -> data.StructLayout:
@@ -34,7 +43,7 @@ def range_layout(params: DesignParams) -> data.StructLayout:
     """
     return data.StructLayout(
         {
-            "words": bits_for(ring_words(params)),
+            "words": bits_for(pass_words(params)),
             "first_word": word_bits(params),
             "first_lane": lane_bits(params),
             "end_lane": lane_bits(params),
@@ -76,6 +85,8 @@ class SubWindow(Component):
         Instead of these where comparators are shared: the tuple is stored in this slot.
     fetch : In(1), fetch_word, fetch_lane : In, payload : Out(payload_bits)
         The payload of a slot, a cycle later; it stays until the next ``fetch``.
+    kept : In(1), where a batch is one probe
+        Results of a batch before may still be read: the payload that is stored waits.
     drop : In(1), drop_slots : In, drop_all : In(1), if there are timestamps
         The oldest word's tuples, so many, are past their time; all that the ring holds.
     """
@@ -95,6 +106,7 @@ class SubWindow(Component):
     fetch_word: Signal
     fetch_lane: Signal
     payload: Signal
+    kept: Signal
     drop: Signal
     drop_slots: Signal
     drop_all: Signal
@@ -124,6 +136,7 @@ class SubWindow(Component):
                 "fetch_word": In(word_bits(params)),
                 "fetch_lane": In(lane_bits(params)),
                 "payload": Out(params.payload_bits),
+                **({"kept": In(1)} if is_single(params) else {}),
                 "drop_slots": In(bits_for(params.lanes)),
             }
         )
@@ -133,10 +146,10 @@ class SubWindow(Component):
         m = Module()
         params, lanes = self.params, self.params.lanes
         head, tail = self._position("head"), self._position("tail")
-        count = Signal(range(ring_words(params) * lanes))
+        count = Signal(range(pass_words(params) * lanes))
         # Words from the oldest tuple's to the one that the next tuple is stored in, if that holds
         # a tuple or held one since it was entered.
-        span = Signal(range(ring_words(params) + 1))
+        span = Signal(range(pass_words(params) + 1))
 
         stores, moves = Signal(), Signal()
         m.d.comb += [stores.eq(self.begin & self.store), moves.eq(self.begin & self.expire)]
@@ -168,7 +181,20 @@ class SubWindow(Component):
         ]
         self._advance(m, head, stores)
         self._advance(m, tail, moves)
-        m.d.sync += [count.eq(count + stores - moves), span.eq(span + (opens & stores) - leaves)]
+        if params.timestamp_bits:
+            m.d.sync += [
+                count.eq(count + stores - moves),
+                span.eq(span + (opens & stores) - leaves),
+            ]
+        else:
+            # What is added is known before it is decided that a pass begins.
+            with m.If(self.begin):
+                ends = self.expire & (tail["lane"] == lanes - 1)
+                begins = self.store & (head["lane"] == 0)
+                m.d.sync += [
+                    count.eq(count + self.store - self.expire),
+                    span.eq(span + begins - ends),
+                ]
         if params.order == "inner":
             row = Signal(row_bits(params))
             m.d.comb += self.range.row.eq(row - tail["lane"])
@@ -187,24 +213,31 @@ class SubWindow(Component):
             cleared = [*head.values(), *tail.values(), count, span]
             cleared += [ahead] if params.timestamp_bits else []
             cleared += [row] if params.order == "inner" else []
-            m.d.sync += [each.eq(0) for each in cleared]
+            m.d.sync += [each.eq(0) for each in cleared if isinstance(each, Signal)]
 
         self._memories(m, head, stores)
         return m
 
-    def _position(self, name: str) -> dict[str, Signal]:
+    def _position(self, name: str) -> dict[str, Any]:
         """Make the registers of a slot's position."""
+        lane = Signal(lane_bits(self.params), name=f"{name}_lane")
+        # Synthesis is not to wonder which lane it is if there is one.
+        is_known = self.params.lanes == 1 and not self.params.timestamp_bits
         return {
             "word": Signal(word_bits(self.params), name=f"{name}_word"),
-            "lane": Signal(lane_bits(self.params), name=f"{name}_lane"),
+            "lane": Const(0, len(lane)) if is_known else lane,
         }
 
     def _after(self, word: Signal) -> Any:
         """Return the word after one."""
-        return Mux(word == ring_words(self.params) - 1, 0, word + 1)
+        return word_after(self.params, word)
 
-    def _advance(self, m: Module, position: dict[str, Signal], step: Signal) -> None:
+    def _advance(self, m: Module, position: dict[str, Any], step: Signal) -> None:
         """Move a position by one slot round the ring."""
+        if isinstance(position["lane"], Const):
+            with m.If(step):
+                m.d.sync += position["word"].eq(self._after(position["word"]))
+            return
         with m.If(step & (position["lane"] == self.params.lanes - 1)):
             m.d.sync += [
                 position["lane"].eq(0),
@@ -213,7 +246,7 @@ class SubWindow(Component):
         with m.Elif(step):
             m.d.sync += position["lane"].eq(position["lane"] + 1)
 
-    def _memories(self, m: Module, head: dict[str, Signal], stores: Signal) -> None:
+    def _memories(self, m: Module, head: dict[str, Any], stores: Signal) -> None:
         """Build one memory of keys a lane, and the one of payloads."""
         params = self.params
         if params.has_shared_comparators:
@@ -230,16 +263,33 @@ class SubWindow(Component):
         payloads: Any = memory_of(params.window_memory, params.payload_bits, depth)
         m.submodules.payloads = payloads
         write, read = payloads.write_port(), payloads.read_port()
+        slot: Value = Cat(head["lane"][:used], head["word"])
+        payload, due = self.enter.payload, stores
+        if is_single(params):
+            slot, payload, due = self._later(m, slot, stores)
         m.d.comb += [
-            write.addr.eq(Cat(head["lane"][:used], head["word"])),
-            write.data.eq(self.enter.payload),
-            write.en.eq(stores),
+            write.addr.eq(slot),
+            write.data.eq(payload),
+            write.en.eq(due),
             read.addr.eq(Cat(self.fetch_lane[:used], self.fetch_word)),
             read.en.eq(self.fetch),
             self.payload.eq(read.data),
         ]
 
-    def _keys(self, m: Module, head: dict[str, Signal], stores: Signal) -> None:
+    def _later(self, m: Module, slot: Value, stores: Signal) -> tuple[Value, Value, Signal]:
+        """Keep a payload until the one that it is written over is not read any more.
+
+        No other one is stored until then: a batch begins when the one before it is taken.
+        """
+        waits, due = Signal(), Signal()
+        at, payload = payload_of(len(slot)), payload_of(self.params.payload_bits)
+        m.d.comb += due.eq(waits & ~self.kept)
+        m.d.sync += waits.eq((stores | (waits & self.kept)) & ~self.clear)
+        with m.If(~waits | due):
+            m.d.sync += [at.eq(slot), payload.eq(self.enter.payload)]
+        return at, payload, due
+
+    def _keys(self, m: Module, head: dict[str, Any], stores: Signal) -> None:
         """Build one memory of keys a lane."""
         params = self.params
         entering = signal_of(self.key)

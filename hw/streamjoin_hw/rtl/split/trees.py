@@ -1,202 +1,17 @@
-"""The trees around the cores: tuples spread to all, results collected side by side."""
+"""The trees behind the cores: results collected side by side, in the order that is promised."""
 
 from typing import Any
 
-from amaranth.hdl import Cat, Module, Mux, Shape, Signal, Value
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
-from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import In, Out
 
 from streamjoin_common.contract import DesignParams
 from streamjoin_hw.rtl.split.layouts import is_star, row_bits, star_member, token_layout
+from streamjoin_hw.rtl.split.links import Link, gathered_or
+from streamjoin_hw.rtl.split.queue import has_root_queues, queue_places
 from streamjoin_hw.rtl.streams import Component, PipeReg, one_of
-from streamjoin_hw.rtl.trees import MergeTree, tree_levels
-
-
-class Fork(Component):
-    """Hand every payload to several takers, each in its own time.
-
-    Throughput 1 payload a cycle if all takers are ready. Latency 1 cycle.
-
-    Parameters
-    ----------
-    layout : Layout
-        Layout of the payload.
-    outputs : int
-        Takers, at least 1.
-
-    Members
-    -------
-    i : In(stream.Signature(layout))
-    o<k> : Out(stream.Signature(layout)), k from 0 to outputs - 1
-    busy : Out(1)
-        A payload is inside.
-    """
-
-    i: stream.Interface
-    busy: Signal
-
-    def __init__(self, layout: data.Layout, outputs: int) -> None:
-        self.layout = layout
-        self.outputs = outputs
-        super().__init__(
-            {
-                "i": In(stream.Signature(layout)),
-                **{f"o{k}": Out(stream.Signature(layout)) for k in range(outputs)},
-                "busy": Out(1),
-            }
-        )
-
-    def output(self, k: int) -> stream.Interface:
-        """Return output stream ``k``."""
-        port: stream.Interface = getattr(self, f"o{k}")
-        return port
-
-    def elaborate(self, _platform: object) -> Module:
-        """Build the register stage and a bit for each taker that was served already."""
-        m = Module()
-        m.submodules.front = stage = PipeReg(self.layout)
-        wiring.connect(m, wiring.flipped(self.i), stage.i)
-        m.d.comb += self.busy.eq(stage.busy)
-        front = stage.o
-        served, ready = Signal(self.outputs), Signal(self.outputs)
-        for k in range(self.outputs):
-            each = self.output(k)
-            m.d.comb += [
-                each.payload.eq(front.payload),
-                each.valid.eq(front.valid & ~served[k]),
-                ready[k].eq(each.ready | served[k]),
-            ]
-        m.d.comb += front.ready.eq(ready.all())
-        m.d.sync += served.eq(Mux(front.valid & ~ready.all(), ready, 0))
-        return m
-
-
-class DistributionTree(Component):
-    """A tree of forks: every payload reaches every leaf, in order.
-
-    Latency ``levels`` cycles. SplitJoin, section 4.3.
-
-    Parameters
-    ----------
-    layout : Layout
-        Layout of the payload.
-    leaves : int
-        Takers, at least 1.
-    arity : int
-        Maximum outputs of one fork, at least 2.
-
-    Members
-    -------
-    i : In(stream.Signature(layout))
-    o<k> : Out(stream.Signature(layout)), k from 0 to leaves - 1
-    busy : Out(1)
-        A payload is inside; from a register, one cycle late.
-    """
-
-    i: stream.Interface
-    busy: Signal
-
-    def __init__(self, layout: data.Layout, leaves: int, arity: int) -> None:
-        self.levels = tree_levels(leaves, arity)
-        self.layout = layout
-        self.leaves = leaves
-        self.arity = arity
-        super().__init__(
-            {
-                "i": In(stream.Signature(layout)),
-                **{f"o{k}": Out(stream.Signature(layout)) for k in range(leaves)},
-                "busy": Out(1),
-            }
-        )
-
-    def output(self, k: int) -> stream.Interface:
-        """Return output stream ``k``."""
-        port: stream.Interface = getattr(self, f"o{k}")
-        return port
-
-    def elaborate(self, _platform: object) -> Module:
-        """Build level after level from the leaves to the root."""
-        m = Module()
-        takers: list[Any] = [wiring.flipped(self.output(k)) for k in range(self.leaves)]
-        busy = []
-        for level in range(self.levels):
-            above: list[Any] = []
-            for first in range(0, len(takers), self.arity):
-                group = takers[first : first + self.arity]
-                fork = Fork(self.layout, len(group))
-                m.submodules[f"fork{level}_{len(above)}"] = fork
-                for k, each in enumerate(group):
-                    wiring.connect(m, fork.output(k), each)
-                above.append(fork.i)
-                busy.append(fork.busy)
-            takers = above
-        wiring.connect(m, wiring.flipped(self.i), takers[0])
-        m.d.sync += self.busy.eq(Cat(*busy).any())
-        return m
-
-
-QUEUED_TUPLES = 32
-"""Tuples that a core with shared comparators may be behind the others: as many as a LUT RAM has
-words."""
-
-
-class QueuedTree(DistributionTree):
-    """A tree of forks whose leaves are queues, so that it sees the cores' ready through registers.
-
-    Members, latency and throughput are those of :class:`DistributionTree`; a group of queues stands
-    where that has a fork of the last level. Cores with shared comparators do not always collect for
-    the same half at the same time: with long queues none waits for the others while it has tuples.
-
-    Parameters
-    ----------
-    layout, leaves, arity
-        As of :class:`DistributionTree`.
-    tuples : int
-        Tuples that a queue holds: 2, a register stage, or more, in a memory.
-    """
-
-    def __init__(self, layout: data.Layout, leaves: int, arity: int, tuples: int) -> None:
-        self.tuples = tuples
-        super().__init__(layout, leaves, arity)
-
-    def elaborate(self, _platform: object) -> Module:
-        """Build groups of queues and a tree above them, if there is more than one."""
-        m = Module()
-        firsts = range(0, self.leaves, self.arity)
-        heads: list[Any] = [wiring.flipped(self.i)]
-        busy: list[Value] = []
-        if len(firsts) > 1:
-            m.submodules.tree = tree = DistributionTree(self.layout, len(firsts), self.arity)
-            wiring.connect(m, wiring.flipped(self.i), tree.i)
-            heads = [tree.output(number) for number in range(len(firsts))]
-            busy.append(tree.busy)
-        for head, first in zip(heads, firsts, strict=True):
-            entries = []
-            for k in range(first, min(first + self.arity, self.leaves)):
-                entry, end = self._queue(m, f"queue{k}")
-                entries.append(entry)
-                each = self.output(k)
-                m.d.comb += [
-                    each.payload.eq(end.payload),
-                    each.valid.eq(end.valid),
-                    end.ready.eq(each.ready),
-                ]
-                busy.append(end.valid)
-            room = Signal(name=f"room{first}")
-            m.d.comb += [room.eq(Cat(entry.ready for entry in entries).all()), head.ready.eq(room)]
-            for entry in entries:
-                m.d.comb += [entry.payload.eq(head.payload), entry.valid.eq(head.valid & room)]
-        m.d.sync += self.busy.eq(Cat(*busy).any())
-        return m
-
-    def _queue(self, m: Module, name: str) -> tuple[Any, Any]:
-        """Build a queue; return its streams."""
-        if self.tuples == 2:
-            m.submodules[name] = stage = PipeReg(self.layout)
-            return stage.i, stage.o
-        m.submodules[name] = fifo = SyncFIFO(width=Shape.cast(self.layout).width, depth=self.tuples)
-        return fifo.w_stream, fifo.r_stream
+from streamjoin_hw.rtl.trees import lowest, tree_levels
 
 
 def control_layout(params: DesignParams) -> data.StructLayout:
@@ -222,6 +37,9 @@ class StarMerger(Component):
         The design.
     inputs : int
         Streams to merge, at least 1.
+    output : Component, optional
+        What takes the results: a :class:`~streamjoin_hw.rtl.split.links.Link`, or else a register
+        stage.
 
     Members
     -------
@@ -237,10 +55,11 @@ class StarMerger(Component):
     o: stream.Interface
     busy: Signal
 
-    def __init__(self, params: DesignParams, inputs: int) -> None:
+    def __init__(self, params: DesignParams, inputs: int, output: Any = None) -> None:
         self.params = params
         self.inputs = inputs
         layout = token_layout(params)
+        self.output: Any = PipeReg(layout) if output is None else output
         super().__init__(
             {
                 "control": In(control_layout(params)),
@@ -258,7 +77,7 @@ class StarMerger(Component):
     def elaborate(self, _platform: object) -> Module:
         """Build the choice and the output register."""
         m = Module()
-        m.submodules.output = output = PipeReg(token_layout(self.params))
+        m.submodules.output = output = self.output
         streams = [self.input(k) for k in range(self.inputs)]
         # An input is held at its star: it offers no result.
         results, stars = Signal(self.inputs), Signal(self.inputs)
@@ -328,10 +147,87 @@ class StarMerger(Component):
         return Cat(*behind)
 
 
-class CollectionTree(MergeTree):
+class TurnMerger(Component):
+    """Merge results that have no order: one input after the other.
+
+    After an input was served every other one with something to offer is served before it again.
+    A register holds whose turn it is. It is chosen a cycle ahead, from what the inputs will offer:
+    latency 1 cycle, throughput 1 payload a cycle, and every input's ``ready`` is from registers.
+
+    Parameters
+    ----------
+    params : DesignParams
+        The design.
+    inputs : int
+        Streams to merge, at least 1.
+    output : Component
+        What takes the results: a register stage, or a link.
+
+    Members
+    -------
+    soon : In(inputs)
+        An input offers something in the next cycle, unless it is taken in this one.
+
+    The other members are those of :class:`StarMerger`.
+    """
+
+    soon: Signal
+    o: stream.Interface
+    busy: Signal
+
+    def __init__(self, params: DesignParams, inputs: int, output: Any) -> None:
+        self.inputs = inputs
+        self.output = output
+        token = stream.Signature(token_layout(params))
+        super().__init__(
+            {
+                "soon": In(inputs),
+                **{f"i{k}": In(token) for k in range(inputs)},
+                "o": Out(token),
+                "busy": Out(1),
+            }
+        )
+
+    def input(self, k: int) -> stream.Interface:
+        """Return input stream ``k``."""
+        port: stream.Interface = getattr(self, f"i{k}")
+        return port
+
+    def elaborate(self, _platform: object) -> Module:
+        """Build the turns."""
+        m = Module()
+        m.submodules.output = output = self.output
+        streams = [self.input(k) for k in range(self.inputs)]
+        # Bit k of `turn`: it is input k's turn. Never none, never two.
+        turn = Signal(self.inputs, init=1)
+        others, later, behind = (Signal(self.inputs, name=n) for n in ("others", "later", "behind"))
+        offers = (turn & Cat(*(each.valid for each in streams))).any()
+        m.d.comb += [
+            others.eq(self.soon & ~turn),
+            later.eq(Cat(turn[:k].any() for k in range(self.inputs))),
+            behind.eq(others & later),
+        ]
+        # An input that has its turn keeps it until it is served, and after that while no other
+        # one will offer anything.
+        with m.If(~(offers & ~output.i.ready) & others.any()):
+            m.d.sync += turn.eq(Mux(behind.any(), lowest(behind), lowest(others)))
+        for k, each in enumerate(streams):
+            m.d.comb += each.ready.eq(turn[k] & output.i.ready)
+        chosen = one_of([(turn[k], each.payload) for k, each in enumerate(streams)])
+        m.d.comb += [
+            output.i.payload.eq(chosen),
+            output.i.valid.eq(offers),
+            self.busy.eq(output.busy),
+        ]
+        wiring.connect(m, output.o, wiring.flipped(self.o))
+        return m
+
+
+class CollectionTree(Component):
     """A tree of star mergers over the halves of one side, the leaves in the order of the cores.
 
-    SplitJoin, section 5.
+    SplitJoin, section 5. Latency ``stages`` cycles: a merger for each level, and between two of
+    them a queue at the far end of a link, so that no merger waits for another one's decision.
 
     Parameters
     ----------
@@ -341,23 +237,89 @@ class CollectionTree(MergeTree):
     Members
     -------
     control : In(control_layout(params))
-
-    The other members are those of :class:`~streamjoin_hw.rtl.trees.MergeTree`.
+    i<k> : In(stream.Signature(token_layout(params))), k from 0 to cores - 1
+    o : Out(stream.Signature(token_layout(params)))
+    soon : In(cores), if there is no order
+        A leaf offers something in the next cycle, unless it is taken in this one.
+    o_soon : Out(1)
+        The same of the output, in so far as it is known.
+    busy : Out(1)
+        A payload is inside; from registers, a cycle late for each level.
     """
 
     control: Any
+    soon: Signal
+    o: stream.Interface
+    o_soon: Signal
+    busy: Signal
 
     def __init__(self, params: DesignParams) -> None:
         self.params = params
+        self.levels = tree_levels(params.cores, params.merge_arity)
+        token = stream.Signature(token_layout(params))
         super().__init__(
-            token_layout(params),
-            params.cores,
-            params.merge_arity,
-            control=In(control_layout(params)),
+            {
+                "control": In(control_layout(params)),
+                **{f"i{k}": In(token) for k in range(params.cores)},
+                **({"soon": In(params.cores)} if params.order == "none" else {}),
+                **{name: Out(1) for name in ("o_soon", "busy")},
+                "o": Out(token),
+            }
         )
 
-    def merger(self, m: Module, inputs: int) -> Any:
-        """Make a star merger."""
-        made = StarMerger(self.params, inputs)
-        m.d.comb += made.control.eq(self.control)
-        return made
+    def input(self, k: int) -> stream.Interface:
+        """Return input stream ``k``."""
+        port: stream.Interface = getattr(self, f"i{k}")
+        return port
+
+    def elaborate(self, _platform: object) -> Module:
+        """Build level after level until one stream is left."""
+        m = Module()
+        params, arity = self.params, self.params.merge_arity
+        streams: list[Any] = [wiring.flipped(self.input(k)) for k in range(params.cores)]
+        soon: list[Value] = list(self.soon) if params.order == "none" else []
+        busy: list[Value] = []
+        for level in range(self.levels):
+            mergers: list[Any] = []
+            for first in range(0, len(streams), arity):
+                group, output = streams[first : first + arity], self._output(level)
+                if params.order == "none":
+                    merger: Any = TurnMerger(params, len(group), output)
+                    m.d.comb += merger.soon.eq(Cat(*soon[first : first + arity]))
+                else:
+                    merger = StarMerger(params, len(group), output)
+                    m.d.comb += merger.control.eq(self.control)
+                m.submodules[f"merger{level}_{len(mergers)}"] = merger
+                for k, each in enumerate(group):
+                    wiring.connect(m, each, merger.input(k))
+                mergers.append(merger)
+                busy.append(merger.busy)
+            streams = [merger.o for merger in mergers]
+            soon = [self._soon(merger.output) for merger in mergers]
+        wiring.connect(m, streams[0], wiring.flipped(self.o))
+        m.d.comb += [self.o_soon.eq(soon[0]), self.busy.eq(gathered_or(m, busy, arity))]
+        return m
+
+    @staticmethod
+    def _soon(output: Any) -> Value:
+        """Return whether what is behind a merger offers something in the next cycle."""
+        soon: Value = output.soon if isinstance(output, Link) else output.i.valid | output.o.valid
+        return soon
+
+    def _output(self, level: int) -> Any:
+        """Make what is behind a merger: at the root a queue, if none is to follow."""
+        layout, places = token_layout(self.params), queue_places(self.params)
+        if level < self.levels - 1:
+            return Link(layout)
+        if has_root_queues(self.params):
+            return PipeReg(layout)
+        return Link(layout, places, is_near=True)
+
+
+def tree_stages(params: DesignParams) -> int:
+    """Count the cycles that a tuple spends in a distribution tree and its match in the other one.
+
+    A level of either takes one, and so do the queue between two mergers and the combiner.
+    """
+    levels = tree_levels(params.cores, params.merge_arity)
+    return levels + (2 * levels - 1) + 1

@@ -16,6 +16,7 @@ from streamjoin_common.contract import SIDE_R, SIDE_S, DesignParams, KeyType
 from streamjoin_hw.rtl.chain.line import line_lengths
 from streamjoin_hw.rtl.chain.spread import spread_levels
 from streamjoin_hw.rtl.encode import bound_stages
+from streamjoin_hw.rtl.split.trees import tree_stages
 from streamjoin_hw.rtl.trees import tree_levels
 from streamjoin_hw.sim.model import Model, ModelError
 from streamjoin_hw.sim.testing import Arrival, step_cycles
@@ -139,8 +140,7 @@ def latency_cycles(params: DesignParams, age: int) -> int:
     match = met(params, age)
     period = step_cycles(params, capacity, params.cores)
     if params.design == "splitjoin":
-        levels = tree_levels(params.cores, params.merge_arity)
-        inside = levels + SPLIT_CYCLES + levels
+        inside = tree_stages(params) + SPLIT_CYCLES
         inside += SHARED_CYCLES if params.has_shared_comparators else 0
     else:
         inside = SCAN_CYCLES[params.forward] + line_cycles(params, match.core)

@@ -1,0 +1,333 @@
+"""Long ways: registers that never wait, and a queue at the far end that has room for all of them.
+
+What crosses a large part must not ask on its way whether it may go on: a register that waits is
+enabled by something on its other side, and its wires are as long as the way. So a payload and its
+``valid`` move on in every cycle, and the far end takes whatever arrives. It says early that its
+places become few; what is on its way until the sender sees that still finds one.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
+from amaranth.lib import data, stream
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out
+
+from streamjoin_hw.rtl.streams import Component, View, payload_of
+from streamjoin_hw.rtl.trees import tree_levels
+
+LANDING_PLACES = 16
+"""Places of a queue at a far end, at least: the words of an ECP5's LUT RAM."""
+
+
+def landing_places(reserve: int, least: int = LANDING_PLACES) -> int:
+    """Return the places of a queue, so that it is not always nearly full: twice the reserve."""
+    return max(least, 1 << (2 * reserve - 1).bit_length())
+
+
+def gathered_or(m: Module, bits: Sequence[Value], arity: int) -> Value:
+    """OR bits through registers, ``arity`` a gate; as many cycles late as such a tree has levels.
+
+    With few inputs a gate the wires are as short as those of a tree over the same cores.
+    """
+    for _ in range(tree_levels(len(bits), arity)):
+        groups: list[Value] = []
+        for first in range(0, len(bits), arity):
+            group = Signal(name="some")
+            m.d.sync += group.eq(Cat(*bits[first : first + arity]).any())
+            groups.append(group)
+        bits = groups
+    return bits[0]
+
+
+def spread_bit(m: Module, bit: Value, leaves: int, arity: int) -> list[Value]:
+    """Hand a bit to many through registers, ``arity`` each; a cycle late for each level."""
+    takers: list[Value] = [bit]
+    for level in reversed(range(tree_levels(leaves, arity))):
+        count = -(-leaves // arity**level)
+        nodes = [Signal(name=f"spread{level}_{k}") for k in range(count)]
+        m.d.sync += [node.eq(takers[k // arity]) for k, node in enumerate(nodes)]
+        takers = list(nodes)
+    return takers
+
+
+class Landing(Component):
+    """The queue at the far end of a way.
+
+    Latency 1 cycle, throughput 1 payload a cycle.
+
+    Parameters
+    ----------
+    layout : StructLayout
+        Layout of the payload.
+    places : int
+        Payloads that it holds, a power of two.
+    reserve : int
+        Places that are kept for what is on its way: the cycles from ``few`` to the sender and
+        from there to here, and three. Of these one stays free, as it is always written.
+    deciding : tuple of str
+        Members by which the taker decides whether it takes a payload: they have a memory, and
+        pointers, of their own, which lie near the taker.
+
+    Members
+    -------
+    payload : In(layout), arrives : In(1)
+        A payload is here. There is no way to refuse it.
+    few : Out(1)
+        Fewer than ``reserve`` places are free; from a register, a cycle late. Nothing is to set
+        out any more.
+    o : Out(stream.Signature(layout))
+        ``valid`` is a register.
+    """
+
+    payload: View
+    arrives: Signal
+    few: Signal
+    o: stream.Interface
+
+    def __init__(
+        self,
+        layout: data.StructLayout,
+        places: int,
+        reserve: int,
+        deciding: tuple[str, ...] = (),
+    ) -> None:
+        self.layout = layout
+        self.places = places
+        self.reserve = reserve
+        self.deciding = deciding
+        super().__init__(
+            {
+                "payload": In(layout),
+                "arrives": In(1),
+                "few": Out(1),
+                "o": Out(stream.Signature(layout)),
+            }
+        )
+
+    def elaborate(self, _platform: object) -> Module:
+        """Build the memories, and count what they hold."""
+        m = Module()
+        there, level, leaves = Signal(), Signal(range(self.places + 1)), Signal()
+        m.d.comb += [
+            self.o.valid.eq(there),
+            leaves.eq(there & self.o.ready),
+        ]
+        deciding = {name: field for name, field in self._fields() if name in self.deciding}
+        others = {name: field for name, field in self._fields() if name not in self.deciding}
+        for name, fields, step in (("memory", others, 1), ("deciding", deciding, -1)):
+            if fields:
+                self._memory(m, name, fields, leaves, step)
+        # Whether a payload leaves is decided late, so it decides between what is known.
+        many = level[1:].any()
+        m.d.sync += [
+            there.eq(self.arrives | many | (there & ~leaves)),
+            self.few.eq(level > self.places - self.reserve),
+        ]
+        with m.If(self.arrives ^ leaves):
+            m.d.sync += level.eq(level + Mux(self.arrives, 1, -1))
+        return m
+
+    def _fields(self) -> list[tuple[str, Any]]:
+        return [(str(name), field.shape) for name, field in self.layout]
+
+    def _memory(self, m: Module, name: str, fields: Any, leaves: Signal, step: int) -> None:
+        """Build a memory of some members.
+
+        Its pointers count up or down: synthesis takes two that count alike for one, whose wires
+        then are as long as those of the longest memory.
+        """
+        memory: Any = Memory(shape=data.StructLayout(fields), depth=self.places, init=[])
+        m.submodules[name] = memory
+        write, read = memory.write_port(), memory.read_port(domain="comb")
+        end = Signal(range(self.places), name=f"{name}_end")
+        start = Signal(range(self.places), name=f"{name}_start")
+        for member in fields:
+            m.d.comb += [
+                write.data[member].eq(self.payload[member]),
+                self.o.p[member].eq(read.data[member]),
+            ]
+        # The place at the end is free: what is offered is written, and counts if it arrives.
+        m.d.comb += [write.addr.eq(end), write.en.eq(Const(1)), read.addr.eq(start)]
+        with m.If(self.arrives):
+            m.d.sync += end.eq(end + step)
+        with m.If(leaves):
+            m.d.sync += start.eq(start + step)
+
+
+class Link(Component):
+    """A way from one stream to another, far from each other: a register, and a queue behind it.
+
+    Latency 2 cycles, throughput 1 payload a cycle. ``i.ready`` and ``o.valid`` are registers.
+
+    Parameters
+    ----------
+    layout : StructLayout
+        Layout of the payload.
+    places : int
+        Of the queue, a power of two.
+    is_near : bool
+        The queue alone: latency 1 cycle.
+
+    Members
+    -------
+    i : In(stream.Signature(layout))
+    o : Out(stream.Signature(layout))
+    soon : Out(1)
+        Something is offered in the next cycle, unless it is taken in this one.
+    busy : Out(1)
+        A payload is inside.
+    """
+
+    RESERVE = 3
+    """Of a near queue; a far one has a cycle more for what has set out, and one for ``few``."""
+
+    i: stream.Interface
+    o: stream.Interface
+    soon: Signal
+    busy: Signal
+
+    def __init__(
+        self, layout: data.StructLayout, places: int = LANDING_PLACES, *, is_near: bool = False
+    ) -> None:
+        self.layout = layout
+        self.places = places
+        self.is_near = is_near
+        super().__init__(
+            {
+                "i": In(stream.Signature(layout)),
+                "o": Out(stream.Signature(layout)),
+                "soon": Out(1),
+                "busy": Out(1),
+            }
+        )
+
+    def elaborate(self, _platform: object) -> Module:
+        """Build the registers of both directions, and the queue."""
+        m = Module()
+        reserve = self.RESERVE if self.is_near else self.RESERVE + 2
+        m.submodules.queue = queue = Landing(self.layout, self.places, reserve)
+        payload, valid, shut = payload_of(self.layout), Signal(), Signal()
+        direction = m.d.comb if self.is_near else m.d.sync
+        direction += [
+            payload.eq(self.i.payload),
+            valid.eq(self.i.valid & self.i.ready),
+            shut.eq(queue.few),
+        ]
+        m.d.comb += [
+            self.i.ready.eq(~shut),
+            queue.payload.eq(payload),
+            queue.arrives.eq(valid),
+            self.o.payload.eq(queue.o.payload),
+            self.o.valid.eq(queue.o.valid),
+            queue.o.ready.eq(self.o.ready),
+            self.soon.eq(valid | queue.o.valid),
+            self.busy.eq(queue.o.valid if self.is_near else valid | queue.o.valid),
+        ]
+        return m
+
+
+class Spread(Component):
+    """A tree of registers: every payload reaches every leaf, in order, and waits in its queue.
+
+    Latency ``levels`` cycles, throughput 1 payload a cycle until some leaf's queue is nearly full.
+    SplitJoin, section 4.3.
+
+    Parameters
+    ----------
+    layout : StructLayout
+        Layout of the payload.
+    leaves : int
+        Takers, at least 1.
+    arity : int
+        Maximum takers of one register, at least 2.
+    places : int
+        Payloads that a leaf's queue holds, at least.
+    deciding : tuple of str
+        See :class:`Landing`.
+
+    Members
+    -------
+    i : In(stream.Signature(layout))
+        ``ready`` is a register.
+    o<k> : Out(stream.Signature(layout)), k from 0 to leaves - 1
+    busy : Out(1)
+        A payload is inside; from registers, a cycle late for each level.
+    """
+
+    i: stream.Interface
+    busy: Signal
+
+    def __init__(
+        self,
+        layout: data.StructLayout,
+        leaves: int,
+        arity: int,
+        places: int = LANDING_PLACES,
+        deciding: tuple[str, ...] = (),
+    ) -> None:
+        self.levels = tree_levels(leaves, arity)
+        self.layout = layout
+        self.leaves = leaves
+        self.arity = arity
+        self.deciding = deciding
+        # Down through a register for each level but the queues', up through one for each level.
+        self.reserve = 2 * self.levels + 2
+        self.places = landing_places(self.reserve, places)
+        super().__init__(
+            {
+                "i": In(stream.Signature(layout)),
+                **{f"o{k}": Out(stream.Signature(layout)) for k in range(leaves)},
+                "busy": Out(1),
+            }
+        )
+
+    def output(self, k: int) -> stream.Interface:
+        """Return output stream ``k``."""
+        port: stream.Interface = getattr(self, f"o{k}")
+        return port
+
+    def elaborate(self, _platform: object) -> Module:
+        """Build registers from the root to the queues, and what these say back to the root."""
+        m = Module()
+        above: list[tuple[Any, Value]] = [(self.i.payload, self.i.valid & self.i.ready)]
+        busy: list[list[Value]] = []
+        for level in reversed(range(1, self.levels)):
+            nodes: list[tuple[Any, Value]] = []
+            for k in range(-(-self.leaves // self.arity**level)):
+                payload, valid = payload_of(self.layout), Signal(name=f"valid{level}_{k}")
+                given, arrives = above[k // self.arity]
+                m.d.sync += [payload.eq(given), valid.eq(arrives)]
+                nodes.append((payload, valid))
+            above = nodes
+            busy.append([valid for _, valid in nodes])
+        few, held = [], []
+        for k in range(self.leaves):
+            queue = Landing(self.layout, self.places, self.reserve, self.deciding)
+            m.submodules[f"queue{k}"] = queue
+            given, arrives = above[k // self.arity]
+            each = self.output(k)
+            m.d.comb += [
+                queue.payload.eq(given),
+                queue.arrives.eq(arrives),
+                each.payload.eq(queue.o.payload),
+                each.valid.eq(queue.o.valid),
+                queue.o.ready.eq(each.ready),
+            ]
+            few.append(queue.few)
+            held.append(queue.o.valid)
+        m.d.comb += self.i.ready.eq(~gathered_or(m, few, self.arity))
+        # On its way up each level adds what is in its own registers.
+        bits: list[Value] = held
+        for level in range(1, self.levels + 1):
+            own = busy[-level] if level < self.levels else [Const(0)]
+            groups: list[Value] = []
+            for k, here in enumerate(own):
+                group = Signal(name=f"busy{level}_{k}")
+                below = bits[k * self.arity : (k + 1) * self.arity]
+                m.d.sync += group.eq(here | Cat(*below).any())
+                groups.append(group)
+            bits = groups
+        m.d.comb += self.busy.eq(bits[0])
+        return m

@@ -1,0 +1,157 @@
+"""Faults in SplitJoin's long ways and in its batches of one probe, each with its test."""
+
+from tests.hw.mutation import Mutation
+
+from streamjoin_hw.formal.faults import Fault
+
+LINK = "test_split_links.py::test_a_link_keeps_order_and_loses_nothing[0.0-0.0-False]"
+LEAVES = "test_split_links.py::test_every_leaf_is_given_every_payload_once_in_its_own_time"
+AHEAD = "test_split_links.py::test_queues_let_one_core_be_ahead_and_show_what_waits[16]"
+DENSE = "test_split_single.py::test_full_windows_and_dense_results_are_exact"
+BEFORE = "test_split_single.py::test_changes_come_before_the_probe_of_their_batch"
+
+TURNS = "test_split_parts.py::test_a_merger_without_order_takes_turns_and_loses_no_cycle"
+OFFER = "test_split_parts.py::test_the_combiner_keeps_what_it_offers_until_it_is_taken"
+
+SPLIT_WAY_MUTATIONS = {
+    "split-turn-taken-from-an-offer": Mutation(
+        Fault(
+            "rtl.split.trees",
+            "with m.If(~(offers & ~output.i.ready) & others.any()):",
+            "with m.If(others.any()):",
+            "without order an input loses its turn although it was not served",
+        ),
+        TURNS,
+        "not in turns",
+    ),
+    "split-turn-chosen-late": Mutation(
+        Fault(
+            "rtl.split.trees",
+            "others.eq(self.soon & ~turn)",
+            "others.eq(self.soon & Cat(*(each.valid for each in streams)) & ~turn)",
+            "without order it is not a cycle ahead that an input gets its turn",
+        ),
+        TURNS,
+        "a cycle is lost",
+    ),
+    "split-sides-change-while-one-waits": Mutation(
+        Fault(
+            "rtl.split.combiner",
+            "with m.If(other & ~(self.o.valid & ~self.o.ready)):",
+            "with m.If(other):",
+            "a design without order changes what waits to be taken",
+        ),
+        f"{OFFER}[none]",
+        "an offer changed",
+    ),
+    "split-a-side-is-never-served": Mutation(
+        Fault(
+            "rtl.split.combiner",
+            "other.eq(soon.bit_select(~turn, 1))",
+            "other.eq(0)",
+            "a design without order gives the results of one side only",
+        ),
+        f"{OFFER}[none]",
+        "assert [",
+    ),
+    "split-landing-says-too-late": Mutation(
+        Fault(
+            "rtl.split.links",
+            "self.few.eq(level > self.places - self.reserve)",
+            "self.few.eq(level == self.places)",
+            "what is on its way to a full queue is written over what waits",
+        ),
+        LINK,
+        "Error",
+    ),
+    "split-landing-forgets-what-is-always-written": Mutation(
+        Fault(
+            "rtl.split.links",
+            "    RESERVE = 3",
+            "    RESERVE = 2",
+            "the place behind the last payload is written over the first",
+        ),
+        LINK,
+        "assert [",
+    ),
+    "split-link-is-never-shut": Mutation(
+        Fault(
+            "rtl.split.links",
+            "self.i.ready.eq(~shut)",
+            "self.i.ready.eq(1)",
+            "a link takes what its queue has no place for",
+        ),
+        LINK,
+        "Error",
+    ),
+    "split-spread-reserves-for-one-way": Mutation(
+        Fault(
+            "rtl.split.links",
+            "self.reserve = 2 * self.levels + 2",
+            "self.reserve = self.levels + 2",
+            "places are kept for the way down and not for the way back",
+        ),
+        f"{LEAVES}[5-2-16]",
+        "Error",
+    ),
+    "split-spread-heeds-one-core": Mutation(
+        Fault(
+            "rtl.split.links",
+            "~gathered_or(m, few, self.arity)",
+            "~gathered_or(m, few[:1], self.arity)",
+            "tuples set out although another core's queue is full",
+        ),
+        f"{LEAVES}[5-2-16]",
+        "Error",
+    ),
+    "split-spread-hides-what-waits": Mutation(
+        Fault(
+            "rtl.split.links",
+            "group.eq(here | Cat(*below).any())",
+            "group.eq(here)",
+            "a tree is idle although tuples wait in its queues",
+        ),
+        AHEAD,
+        "idle although tuples wait",
+    ),
+    "split-change-behind-a-probe": Mutation(
+        Fault(
+            "rtl.split.collector",
+            'turns["storing"].mine & (probing | self.store)',
+            'turns["storing"].mine & self.store',
+            "the window changes behind a probe and before its pass",
+        ),
+        BEFORE,
+        "a change behind a probe",
+    ),
+    "split-begin-loses-an-arrival": Mutation(
+        Fault(
+            "rtl.split.collector",
+            "(bit & ~self.begin) | sets",
+            "(bit | sets) & ~self.begin",
+            "what arrives as a batch begins is lost",
+        ),
+        BEFORE,
+        "assert (0, 0, 0) == (0, 0, 1)",
+    ),
+    "split-payload-written-over": Mutation(
+        Fault(
+            "rtl.split.subwindow",
+            "due.eq(waits & ~self.kept)",
+            "due.eq(waits)",
+            "a payload is stored over one that a result is still to read",
+        ),
+        f"{DENSE}[2-3-1-none-0.8]",
+        "pairs missing",
+    ),
+    "split-payload-never-written": Mutation(
+        Fault(
+            "rtl.split.subwindow",
+            "waits.eq((stores | (waits & self.kept)) & ~self.clear)",
+            "waits.eq(stores & ~self.clear)",
+            "a payload that could not be stored at once never is",
+        ),
+        f"{DENSE}[2-3-1-none-0.8]",
+        "pairs missing",
+    ),
+}
