@@ -17,6 +17,7 @@ from tests.hw.index_plan_mutations import INDEX_PLAN_MUTATIONS
 from tests.hw.index_side_mutations import INDEX_SIDE_MUTATIONS
 from tests.hw.kind_mutations import KIND_MUTATIONS
 from tests.hw.part_mutations import PART_MUTATIONS
+from tests.hw.point_mutations import POINT_MUTATIONS
 from tests.hw.port_mutations import PORT_MUTATIONS
 from tests.hw.shared_mutations import SHARED_MUTATIONS
 from tests.hw.split_mutations import SPLIT_MUTATIONS
@@ -32,6 +33,7 @@ TABLES = (
     INDEX_SIDE_MUTATIONS,
     KIND_MUTATIONS,
     PART_MUTATIONS,
+    POINT_MUTATIONS,
     PORT_MUTATIONS,
     SHARED_MUTATIONS,
     SPLIT_MUTATIONS,
