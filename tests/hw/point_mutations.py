@@ -14,7 +14,7 @@ INTERVALS += "_keep_points[int32]"
 POINT_MUTATIONS = {
     "points-odd-key-as-even": Mutation(
         Fault(
-            "rtl.float_bound",
+            "rtl.floats.bound",
             "ordered.odd.eq(self.inverse & key[0])",
             "ordered.odd.eq(0)",
             "a tie that is rounded away from an odd key counts as rounded to it",
@@ -24,7 +24,7 @@ POINT_MUTATIONS = {
     ),
     "points-bound-rounded-up": Mutation(
         Fault(
-            "rtl.float_bound",
+            "rtl.floats.bound",
             "less = normal.inverse & ~sign & exact & normal.odd",
             "less = normal.inverse & ~sign & normal.odd",
             "an inexact bound is lowered although it is below the exact one",
@@ -34,7 +34,7 @@ POINT_MUTATIONS = {
     ),
     "points-infinite-width": Mutation(
         Fault(
-            "rtl.float_bound",
+            "rtl.floats.bound",
             "inverse_none = width_infinite & width_sign & ~key_top",
             "inverse_none = width_infinite & width_sign",
             "an infinite sum does not match an infinite key",
@@ -61,6 +61,16 @@ POINT_MUTATIONS = {
         ),
         f"{FILE}::test_many_tuples_stored_between_the_probes_of_a_batch_leave_batches_full",
         "passes for few probes",
+    ),
+    "points-widths-of-the-cycle": Mutation(
+        Fault(
+            "rtl.join",
+            "return Mux(idle, self.band.as_value(), kept.as_value())",
+            "return self.band.as_value()",
+            "band widths of an input change while it runs",
+        ),
+        f"{FILE}::test_band_widths_are_those_of_an_inputs_begin",
+        "a width that was written while the input runs counts",
     ),
     "points-gone-forgotten": Mutation(
         Fault(

@@ -10,8 +10,8 @@ import pytest
 from tests.hw.checks import simulate
 from tests.hw.test_fp_add import SPECIAL
 
-from streamjoin_hw.rtl.float_add import STAGES
-from streamjoin_hw.rtl.float_bound import FloatBound
+from streamjoin_hw.rtl.floats.add import STAGES
+from streamjoin_hw.rtl.floats.bound import FloatBound
 
 SEED = 13
 INFINITY = float("inf")

@@ -8,8 +8,9 @@ from tests.hw.checks import simulate
 from tests.hw.test_split import design, inputs, pairs_under_mask, run_ordered
 from tests.hw.test_split_parts import fill, start
 
-from streamjoin_common.contract import ORDERS, SIDE_R, SIDE_S, DesignParams, parse_term
+from streamjoin_common.contract import ORDERS, SIDE_R, SIDE_S, DesignParams, TUser, parse_term
 from streamjoin_common.contract.presets import BAND, REFERENCE_BAND
+from streamjoin_hw.rtl.join import Join
 from streamjoin_hw.rtl.split.array import SplitArray
 from streamjoin_hw.rtl.split.layouts import max_changes, max_recent
 from streamjoin_hw.rtl.split.points.gatherer import PointGatherer
@@ -137,3 +138,36 @@ def test_a_batch_sees_no_more_changes_than_it_can_count_and_slots_are_spare() ->
         assert await change(12) == most, "no slots are spare although a batch is done"
 
     simulate(gatherer, testbench)
+
+
+def test_band_widths_are_those_of_an_inputs_begin() -> None:
+    """Both tuples of a pair must go by the same widths, whichever of them is stored."""
+    join = Join(design(cores=1, terms=BAND, order="outer", comparators="shared"))
+
+    async def testbench(ctx: Any) -> None:
+        for name in ("enable", "window_r", "window_s"):
+            ctx.set(getattr(join, name), 1)
+        ctx.set(join.o.ready, 1)
+        for widths in ((2, 2), (2, 0)):
+            matches = 0
+            ctx.set(join.band, {"lo0": widths[0], "hi0": widths[0]})
+            await ctx.tick().until(join.idle)
+            await ctx.tick().repeat(4)
+            # Each later tuple meets the one before it by the first widths alone.
+            for number, (side, key) in enumerate([(SIDE_S, 10), (SIDE_R, 12), (SIDE_S, 10)]):
+                beat = {"side": side, "key0": key, "payload": number}
+                ctx.set(join.i.payload, {"beat": beat, "last": number == 2})
+                ctx.set(join.i.valid, 1)
+                await ctx.tick().until(join.i.ready)
+                ctx.set(join.i.valid, 0)
+                ctx.set(join.band, {"lo0": widths[1], "hi0": widths[1]})
+                for _ in range(20):
+                    matches += ctx.get(join.o.valid & join.o.p.user[TUser.RESULT])
+                    await ctx.tick()
+            for _ in range(200):
+                matches += ctx.get(join.o.valid & join.o.p.user[TUser.RESULT])
+                await ctx.tick()
+            assert matches == 2, "a width that was written while the input runs counts"
+            ctx.set(join.band, {"lo0": 0, "hi0": 0})
+
+    simulate(join, testbench)

@@ -11,7 +11,7 @@ integers only. All bounds are computed here, once a tuple, not once a pair:
 
 Where windows keep points (``has_point_windows``) every key has a code, and the interval of an R key
 is that of the S keys that match it: ``r - hi .. r + lo`` for integers, and for float32 the keys
-whose rounded bounds it lies between (:mod:`streamjoin_hw.rtl.float_bound`).
+whose rounded bounds it lies between (:mod:`streamjoin_hw.rtl.floats.bound`).
 """
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, ValueCastable
@@ -26,9 +26,9 @@ from streamjoin_common.contract import (
     TermKind,
     tuple_layout,
 )
-from streamjoin_hw.rtl.float_add import STAGES as ADD_STAGES
-from streamjoin_hw.rtl.float_add import FloatAdder
-from streamjoin_hw.rtl.float_bound import FloatBound
+from streamjoin_hw.rtl.floats.add import STAGES as ADD_STAGES
+from streamjoin_hw.rtl.floats.add import FloatAdder
+from streamjoin_hw.rtl.floats.bound import FloatBound
 from streamjoin_hw.rtl.streams import (
     Component,
     PipeReg,

@@ -16,7 +16,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 
-from streamjoin_hw.rtl.float_add import shift_right_sticky
+from streamjoin_hw.rtl.floats.add import shift_right_sticky
 from streamjoin_hw.rtl.streams import Component, payload_of
 
 _GUARD = 3  # guard, round and sticky bits below the half place
@@ -25,7 +25,7 @@ _GUARD = 3  # guard, round and sticky bits below the half place
 class FloatBound(Component):
     """The upper bound of a key's band, in either direction, pipelined.
 
-    Throughput one bound a cycle, latency :data:`~streamjoin_hw.rtl.float_add.STAGES` cycles in
+    Throughput one bound a cycle, latency :data:`~streamjoin_hw.rtl.floats.add.STAGES` cycles in
     which ``enable`` is 1; nothing moves while it is 0. The lower bound is that of the negated key
     with its sign flipped.
 
