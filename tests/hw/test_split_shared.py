@@ -55,7 +55,7 @@ def test_only_count_windows_share_comparators_and_bands_have_a_star_each() -> No
     sentence = "timestamp_bits must be 0 where comparators are shared, not 16"
     with pytest.raises(ParameterError, match=sentence):
         dataclasses.replace(SHARED, timestamp_bits=16)
-    sentence = "stars must be each where comparators are shared for bands, not grouped"
+    sentence = "stars must be each where comparators are shared for bands, not 'grouped'"
     with pytest.raises(ParameterError, match=sentence):
         dataclasses.replace(SHARED, terms=REFERENCE_BAND, stars="grouped")
 
