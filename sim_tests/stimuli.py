@@ -61,6 +61,16 @@ DESIGNS = {
         terms=EQUI,
         comparators="shared",
     ),
+    "points-3": DesignParams(
+        design="splitjoin",
+        order="inner",
+        probes=3,
+        cores=3,
+        segment_tuples=12,
+        lanes=2,
+        terms=REFERENCE_BAND,
+        comparators="shared",
+    ),
     "group-5": DesignParams(
         design="splitjoin",
         order="outer",

@@ -40,6 +40,16 @@ def test_the_low_latency_variant_is_exact_on_hard_cases(case: cases.Case) -> Non
     assert checked > 0
 
 
+@pytest.mark.parametrize("case", cases.hard_cases(), ids=lambda case: case.name)
+def test_bands_with_shared_comparators_are_exact_on_hard_cases(case: cases.Case) -> None:
+    engine, window = catalog.get("fpga-splitjoin"), parse_window("count:7,12")
+    knobs = cases.SMALL_KNOBS["fpga-splitjoin"] | {"comparators": "shared"}
+    predicate = cases.BAND_REFERENCE
+    outcome = outcome_of(engine, case.r, case.s, predicate, window, knobs=knobs)
+    expected = oracle.join(case.r, case.s, predicate, window)
+    verify.check(outcome.pairs, expected, "fpga-splitjoin, bands with shared comparators")
+
+
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.data_too_large])
 @given(data=st.data(), streams=cases.random_streams())
 def test_the_low_latency_variant_is_exact_on_random_cases(

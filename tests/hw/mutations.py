@@ -18,6 +18,7 @@ from tests.hw.index_side_mutations import INDEX_SIDE_MUTATIONS
 from tests.hw.kind_mutations import KIND_MUTATIONS
 from tests.hw.line_mutations import LINE_MUTATIONS
 from tests.hw.part_mutations import PART_MUTATIONS
+from tests.hw.point_mutations import POINT_MUTATIONS
 from tests.hw.port_mutations import PORT_MUTATIONS
 from tests.hw.shared_mutations import SHARED_MUTATIONS
 from tests.hw.split_mutations import SPLIT_MUTATIONS
@@ -35,6 +36,7 @@ TABLES = (
     KIND_MUTATIONS,
     LINE_MUTATIONS,
     PART_MUTATIONS,
+    POINT_MUTATIONS,
     PORT_MUTATIONS,
     SHARED_MUTATIONS,
     SPLIT_MUTATIONS,

@@ -60,7 +60,7 @@ PART_MUTATIONS = {
     ),
     "rounds-ties-up": Mutation(
         Fault(
-            "rtl.float_add",
+            "rtl.floats.add",
             "total[2] & (total[1] | total[0] | total[3])",
             "total[2]",
             "a tie is rounded up and not to even",
@@ -70,7 +70,7 @@ PART_MUTATIONS = {
     ),
     "subnormal-exponent": Mutation(
         Fault(
-            "rtl.float_add",
+            "rtl.floats.add",
             "small_exponent = Mux(small_hidden, small[23:31], 1)",
             "small_exponent = small[23:31]",
             "a subnormal operand has the exponent 0",
@@ -80,7 +80,7 @@ PART_MUTATIONS = {
     ),
     "difference-of-equals-is-minus-zero": Mutation(
         Fault(
-            "rtl.float_add",
+            "rtl.floats.add",
             "added.zero_sign.eq(ordered.sign & ~ordered.subtract)",
             "added.zero_sign.eq(ordered.sign)",
             "a number minus itself is -0",

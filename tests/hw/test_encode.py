@@ -8,7 +8,7 @@ from tests.hw.checks import give, nothing_more, pauses, simulate, take
 
 from streamjoin_common.contract import SIDE_R, SIDE_S, DesignParams, KeyType, Term, TermKind
 from streamjoin_hw.rtl.encode import Encoder
-from streamjoin_hw.rtl.streams import r_layout, s_layout
+from streamjoin_hw.rtl.streams import crossing_layout, r_layout, s_layout
 from streamjoin_hw.sim.testing import as_number, interesting_keys
 
 SEED = 11
@@ -39,6 +39,7 @@ def encode(
         for bits in await take(ctx, encoder.o, len(beats), pauses(2, stall)):
             side, body = bits & 1, bits >> 1
             layout = s_layout(params) if side == SIDE_S else r_layout(params)
+            layout = crossing_layout(params) if params.has_point_windows else layout
             fields_of_sides.append((side, fields(layout, body)))
         await nothing_more(ctx, encoder.o)
 
@@ -112,6 +113,42 @@ def test_intervals_hold_exactly_the_keys_that_match(key_type: KeyType) -> None:
                 wanted = bool(r >= minimum and r <= maximum)
                 matches = interval["lo0"] <= code["code0"] <= interval["hi0"]
                 assert matches == wanted, f"r {r}, s {s}, lo {lo}, hi {hi}"
+
+
+@pytest.mark.parametrize("key_type", list(KeyType))
+def test_both_sides_have_points_and_intervals_that_agree_where_windows_keep_points(
+    key_type: KeyType,
+) -> None:
+    """An R tuple's interval holds an S tuple's point if and only if they match, and so around."""
+    rng = np.random.default_rng(SEED)
+    terms = (Term(TermKind.BAND, key_type),)
+    params = DesignParams(
+        design="splitjoin", cores=1, segment_tuples=4, terms=terms, comparators="shared"
+    )
+    width_type = KeyType.FLOAT32 if key_type is KeyType.FLOAT32 else KeyType.INT32
+    keys = keys_of(key_type, rng, 25)
+    beats = [{"side": side, "key0": key, "payload": 5} for side in (SIDE_R, SIDE_S) for key in keys]
+    widths = widths_of(key_type)
+    if key_type is KeyType.FLOAT32:
+        infinity, negative = 0x7F800000, 0xFF800000
+        widths += [(negative, infinity), (infinity, negative), (0x3F800000, negative)]
+    for lo_bits, hi_bits in widths:
+        coded = [fields for _, fields in encode(params, beats, {"lo0": lo_bits, "hi0": hi_bits})]
+        lo, hi = as_number(lo_bits, width_type), as_number(hi_bits, width_type)
+        s_numbers = [as_number(bits, key_type) for bits in keys]
+        with np.errstate(all="ignore"):
+            intervals = [(s - lo, s + hi) for s in s_numbers]
+        for s, s_coded, (minimum, maximum) in zip(
+            s_numbers, coded[len(keys) :], intervals, strict=True
+        ):
+            for r_bits, r_coded in zip(keys, coded[: len(keys)], strict=True):
+                r = as_number(r_bits, key_type)
+                wanted = bool(r >= minimum and r <= maximum)
+                what = f"r {r}, s {s}, lo {lo}, hi {hi}"
+                matches = s_coded["lo0"] <= r_coded["code0"] <= s_coded["hi0"]
+                assert matches == wanted, f"S probes: {what}"
+                matches = r_coded["lo0"] <= s_coded["code0"] <= r_coded["hi0"]
+                assert matches == wanted, f"R probes: {what}"
 
 
 @pytest.mark.parametrize("stall", [0.0, 0.6])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tests.hw.checks import simulate
 
-from streamjoin_hw.rtl.float_add import QUIET_NAN, STAGES, FloatAdder
+from streamjoin_hw.rtl.floats.add import QUIET_NAN, STAGES, FloatAdder
 
 SEED = 7
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 import pytest
 from _pytest.mark import ParameterSet
 
-from streamjoin_common.contract import FORWARDS, DesignParams, parse_term
-from streamjoin_common.contract.presets import REFERENCE_BAND
+from streamjoin_common.contract import FORWARDS, DesignParams, Term, parse_term
+from streamjoin_common.contract.presets import EQUI, REFERENCE_BAND
 from streamjoin_hw.flow.build import build_model
 from streamjoin_hw.sim.testing import step_cycles
 from streamjoin_hw.studies.latency.cases import latency_cycles, measure, met
@@ -59,7 +59,8 @@ def test_every_match_of_splitjoin_takes_the_cycles_of_its_closed_form(
 
 
 @pytest.mark.slow
-def test_every_match_by_shared_comparators_takes_a_cycle_more() -> None:
+@pytest.mark.parametrize("terms", [EQUI, REFERENCE_BAND], ids=["equality", "bands"])
+def test_every_match_by_shared_comparators_takes_a_cycle_more(terms: tuple[Term, ...]) -> None:
     params = DesignParams(
         design="splitjoin",
         cores=5,
@@ -67,6 +68,7 @@ def test_every_match_by_shared_comparators_takes_a_cycle_more() -> None:
         lanes=4,
         probes=3,
         order="outer",
+        terms=terms,
         comparators="shared",
     )
     folder = build_model(params)

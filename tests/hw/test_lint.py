@@ -53,6 +53,16 @@ DESIGNS = {
         order="inner",
         comparators="shared",
     ),
+    "splitjoin, shared for bands": DesignParams(
+        design="splitjoin",
+        cores=3,
+        segment_tuples=12,
+        lanes=3,
+        probes=3,
+        order="inner",
+        terms=REFERENCE_BAND,
+        comparators="shared",
+    ),
     "splitjoin, grouped": DesignParams(
         design="splitjoin",
         order="outer",
@@ -94,6 +104,7 @@ DESIGNS = {
 
 LARGE = (
     "pynq-z2",
+    "pynq-z2-band",
     "zcu104",
     "kv260",
     "pynq-z2-hash",
@@ -140,6 +151,7 @@ SLOW = {
     "one core": "tiny with fewer cores",
     "one word": "tiny-band with as many lanes as tuples",
     "pynq-z2": "splitjoin, shared with more cores",
+    "pynq-z2-band": "splitjoin, shared for bands with more lanes",
     "splitjoin": "splitjoin, all it has",
     "hash, one lane": "tiny-hash with one lane",
 }

@@ -49,13 +49,13 @@ def test_a_core_with_shared_comparators_that_fails_costs_its_share() -> None:
     assert len(pairs_under_mask(workloads[0], 0b010)) < len(reference(workloads[0]))
 
 
-def test_only_equality_in_count_windows_shares_comparators() -> None:
-    sentence = "terms must be equi terms alone where comparators are shared, not band:int32,band:f"
-    with pytest.raises(ParameterError, match=sentence):
-        dataclasses.replace(SHARED, terms=REFERENCE_BAND)
+def test_only_count_windows_share_comparators_and_bands_have_a_star_each() -> None:
     sentence = "timestamp_bits must be 0 where comparators are shared, not 16"
     with pytest.raises(ParameterError, match=sentence):
         dataclasses.replace(SHARED, timestamp_bits=16)
+    sentence = "stars must be each where comparators are shared for bands, not 'grouped'"
+    with pytest.raises(ParameterError, match=sentence):
+        dataclasses.replace(SHARED, terms=REFERENCE_BAND, stars="grouped")
 
 
 def cycles_of(sides: list[int]) -> int:

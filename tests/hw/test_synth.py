@@ -192,6 +192,44 @@ def test_equality_takes_half_the_luts_that_yosys_would_give_it(
         assert area.uses(TARGETS[name], counts)["lut"].used <= maximum
 
 
+def test_a_comparison_takes_a_lut_for_two_bits_and_compares() -> None:
+    """32 bits are 16 LUTs of two outputs; Yosys proves the four comparisons of 16 bits."""
+    from streamjoin_common.storage import cache
+    from streamjoin_hw.flow.yowasp import yosys
+
+    folder = cache.folder("check")
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / "compare_under_test.v"
+    file.write_text(
+        "module pair(input clk, input [31:0] a, b, output reg o);\n"
+        "always @(posedge clk) o <= a <= b;\nendmodule\n"
+    )
+    target = TARGETS["xc7z020"]
+    made = {area.COMPARISON: target.comparison}
+    counts = area.synthesise(target, file, made=made, top="pair", flat=True, deadline_s=300)
+    assert counts["LUT6_2"] == area.uses(target, counts)["lut"].used == 16
+    (folder / "four.v").write_text(
+        "module four(input [15:0] a, b, output [3:0] o);\n"
+        "assign o = {a < b, a <= b, a > b, a >= b};\nendmodule\n"
+    )
+    for name, cells in (("xc7z020", "+/xilinx/cells_sim.v"), ("xczu7ev", "+/xilinx/cells_sim.v")):
+        commands = [
+            "read_verilog four.v",
+            "hierarchy -top four",
+            "proc",
+            "copy four plain",
+            f"techmap -map {area.COMPARISON.name} {TARGETS[name].comparison} four",
+            "select -assert-count 32 four/t:LUT6_2",
+            "select -assert-none four/t:$lt four/t:$le four/t:$gt four/t:$ge",
+            f"read_verilog -lib {cells}",
+            f"techmap -map {cells} four",
+            "flatten four",
+            "miter -equiv -flatten -make_outputs plain four both",
+            "sat -verify -prove trigger 0 both",
+        ]
+        yosys(commands, folder, f"compare.v for {name}")
+
+
 @pytest.fixture
 def fake_record(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Stand-in for synthesis with 700 LUT a core; returns the counts of cores asked for."""

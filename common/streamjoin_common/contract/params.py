@@ -76,7 +76,7 @@ class DesignParams:
         order of ``splitjoin-index`` is ``"outer"``, with ``"inner"`` that.
     comparators : str
         What compares in a core of ``splitjoin``: ``"own"`` comparators of each half, or
-        ``"shared"`` ones for whichever half has work; for equality in count windows.
+        ``"shared"`` ones for whichever half has work; in count windows, for equality and bands.
     timestamp_bits : int
         Bits of a tuple's time, 8 to 32, for time windows beside the count windows; 0 for none.
         The highest time is reserved.
@@ -207,8 +207,11 @@ class DesignParams:
         require(self.timestamp_bits == 0, "timestamp_bits", f"0{shared}", self.timestamp_bits)
         theta = None if self.theta is None else self.theta.name
         require(theta is None, "theta", f"none{shared}", theta)
-        if any(term.kind is not TermKind.EQUI for term in self.terms):
-            raise ParameterError(f"terms must be equi terms alone{shared}, not {terms}")
+        if any(term.kind is TermKind.KEY for term in self.terms):
+            raise ParameterError(f"terms must be equi and band terms{shared}, not {terms}")
+        if self.has_point_windows:
+            bands = f"each{shared} for bands"
+            require(not self.has_groups, "stars", bands, self.stars)
 
     def _check_hash(self, terms: str) -> None:
         """Check what only a design with an index needs."""
@@ -260,6 +263,12 @@ class DesignParams:
     def has_shared_comparators(self) -> bool:
         """Whether one pool of comparators serves both halves of a core."""
         return self.comparators == "shared"
+
+    @property
+    def has_point_windows(self) -> bool:
+        """Whether a window keeps one code a band term, and arrivals of both sides an interval."""
+        has_band = any(term.kind is TermKind.BAND for term in self.terms)
+        return self.has_shared_comparators and has_band
 
     @property
     def has_groups(self) -> bool:

@@ -85,6 +85,18 @@ PRESETS: dict[str, DesignParams] = {
         window_memory="bram",
         comparators="shared",
     ),
+    # The reference query: few cores of many lanes, as what is no comparator is there for each core.
+    "pynq-z2-band": DesignParams(
+        design="splitjoin",
+        cores=2,
+        segment_tuples=3920,
+        lanes=16,
+        probes=14,
+        order="outer",
+        terms=REFERENCE_BAND,
+        window_memory="bram",
+        comparators="shared",
+    ),
     "zcu104": _split(cores=44, probes=16),
     "kv260": _split(cores=22, probes=16),
     # A self-test that routes in minutes, not one that fills the part.

@@ -344,7 +344,8 @@ def registers(params: DesignParams) -> tuple[Register, ...]:
     if params.design == "splitjoin-index":
         entries += _index_registers()
     # What a tuple of R looks for is computed with the widths, too: they hold for a whole input.
-    effect = NEXT_INPUT if params.design == "splitjoin-index" else NEXT_S_TUPLE
+    at_begin = params.design == "splitjoin-index" or params.has_point_windows
+    effect = NEXT_INPUT if at_begin else NEXT_S_TUPLE
     for index, term in enumerate(params.terms):
         if term.kind is TermKind.BAND:
             is_float = term.type is KeyType.FLOAT32

@@ -20,9 +20,7 @@ from streamjoin_hw.rtl.chain.forwarding import FastChain, ScanCore
 from streamjoin_hw.rtl.core_array import CoreInstance
 from streamjoin_hw.rtl.hash.join import HashJoin, hash_members
 from streamjoin_hw.rtl.index.join import IndexJoin, index_members
-from streamjoin_hw.rtl.split.array import SplitArray
-from streamjoin_hw.rtl.split.core import SplitCore
-from streamjoin_hw.rtl.split.shared_core import SharedCore
+from streamjoin_hw.rtl.split.array import SplitArray, split_core
 
 
 class Design(NamedTuple):
@@ -51,15 +49,10 @@ def _index_array(params: DesignParams, *, by_reference: bool) -> Any:
     return CoreInstance(index_members(params)) if by_reference else IndexJoin(params)
 
 
-def _split_core(params: DesignParams) -> Any:
-    """Make a core of SplitJoin: two halves, or one pool of comparators for both."""
-    return SharedCore(params) if params.has_shared_comparators else SplitCore(params)
-
-
 DESIGNS = {
     ("handshake", "step"): Design(Chain, Core),
     ("handshake", "fast"): Design(FastChain, ScanCore),
-    ("splitjoin", ""): Design(SplitArray, _split_core),
+    ("splitjoin", ""): Design(SplitArray, split_core),
     ("splitjoin-hash", ""): Design(_hash_array, HashJoin),
     ("splitjoin-index", ""): Design(_index_array, IndexJoin),
 }

@@ -8,6 +8,10 @@ integers only. All bounds are computed here, once a tuple, not once a pair:
   wholly outside it is the empty interval (``lo`` all ones, ``hi`` zero), which no code is in;
 - float32 in one float32 operation for each bound, rounded to nearest even; NaN in a bound makes
   the empty interval, NaN in R a code above every bound.
+
+Where windows keep points (``has_point_windows``) every key has a code, and the interval of an R key
+is that of the S keys that match it: ``r - hi .. r + lo`` for integers, and for float32 the keys
+whose rounded bounds it lies between (:mod:`streamjoin_hw.rtl.floats.bound`).
 """
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, ValueCastable
@@ -22,13 +26,15 @@ from streamjoin_common.contract import (
     TermKind,
     tuple_layout,
 )
-from streamjoin_hw.rtl.float_add import STAGES as ADD_STAGES
-from streamjoin_hw.rtl.float_add import FloatAdder
+from streamjoin_hw.rtl.floats.add import STAGES as ADD_STAGES
+from streamjoin_hw.rtl.floats.add import FloatAdder
+from streamjoin_hw.rtl.floats.bound import FloatBound
 from streamjoin_hw.rtl.streams import (
     Component,
     PipeReg,
     View,
     arrival_layout,
+    crossing_layout,
     payload_of,
     r_layout,
     s_layout,
@@ -214,25 +220,39 @@ class Encoder(Component):
                 wanted = (order_code(late_key, term.type), lo, hi)
 
         arrival = payload_of(arrival_layout(self.params))
+        body = self._body(m, side, r_body, s_body)
         with m.If(enable):
-            m.d.sync += [
-                arrival.side.eq(side),
-                arrival.body.eq(Mux(side == SIDE_S, s_body.as_value(), r_body.as_value())),
-            ]
+            m.d.sync += [arrival.side.eq(side), arrival.body.eq(body)]
             if wanted:
                 m.d.sync += arrival.wanted.eq(Cat(*wanted))
         m.d.comb += output.i.payload.eq(arrival)
         wiring.connect(m, output.o, wiring.flipped(self.o))
         return m
 
+    def _body(self, m: Module, side: Value, r_body: View, s_body: View) -> Value:
+        """Return a tuple as R or S; where windows keep points as the point that is stored and as
+        the probe that it is on arrival.
+        """
+        if not self.params.has_point_windows:
+            return Mux(side == SIDE_S, s_body.as_value(), r_body.as_value())
+        both = signal_of(crossing_layout(self.params))
+        for name in both.shape().members:
+            parts = [body[name] for body in (r_body, s_body) if name in body.shape().members]
+            # NaN of an equality has a code for each side.
+            m.d.comb += both[name].eq(Mux(side == SIDE_S, parts[-1], parts[0]))
+        return _as_bits(both)
+
     def _interval(self, m: Module, index: int, enable: Signal, key: Value) -> tuple[Value, Value]:
         """Return the codes that a band's key is looked up by: those of its interval."""
         term, is_s = self.params.terms[index], self.i.p.side == SIDE_S
         widths = (_as_bits(self.band[f"lo{index}"]), _as_bits(self.band[f"hi{index}"]))
         keys = (key, key)
-        if index == self._indexed:
+        points = self.params.has_point_windows
+        if index == self._indexed or points:
             # R looks for the S tuples whose interval it is in: the widths change sides.
             widths = Mux(is_s, *widths), Mux(is_s, *widths[::-1])
+            if term.type is KeyType.FLOAT32 and points:
+                return self._exact_interval(m, index, enable, key, widths)
             if term.type is KeyType.FLOAT32:
                 keys = Mux(is_s, key, _next_below(key)), Mux(is_s, key, _next_above(key))
         if term.type is KeyType.FLOAT32:
@@ -316,6 +336,26 @@ class Encoder(Component):
         lo = Mux(empty, EMPTY_LO, order_code(below.sum, KeyType.FLOAT32))
         hi = Mux(empty, EMPTY_HI, order_code(above.sum, KeyType.FLOAT32))
         return lo, hi
+
+    def _exact_interval(
+        self, m: Module, index: int, enable: Signal, key: Value, widths: tuple[Value, Value]
+    ) -> tuple[Value, Value]:
+        """Return the codes of the keys of the other side that match, whichever side it is."""
+        sign = Const(1 << 31, 32)
+        bounds = []
+        # The lower bound is the upper one of the negated key, negated.
+        for name, flip, width in (("lower", sign, widths[0]), ("upper", Const(0, 32), widths[1])):
+            m.submodules[f"{name}{index}"] = unit = FloatBound()
+            m.d.comb += [
+                unit.enable.eq(enable),
+                unit.key.eq(key ^ flip),
+                unit.width.eq(width),
+                unit.inverse.eq(self.i.p.side != SIDE_S),
+            ]
+            bounds.append(unit.bound ^ flip)
+        empty = is_nan(bounds[0]) | is_nan(bounds[1])
+        codes = [order_code(bound, KeyType.FLOAT32) for bound in bounds]
+        return Mux(empty, EMPTY_LO, codes[0]), Mux(empty, EMPTY_HI, codes[1])
 
     @staticmethod
     def _float_bounds_of_r(key: Value, side: Value, lo: Value, hi: Value) -> tuple[Value, Value]:

@@ -217,11 +217,12 @@ class Join(Component):
         ]
 
     def _band(self, m: Module, idle: Signal) -> Any:
-        """Return the band widths that count: with an ordered index, those of an input's begin.
+        """Return the band widths that count: those of an input's begin where R tuples need them.
 
-        What an R tuple looks for is computed with its widths, and the S tuples' with theirs.
+        What an R tuple looks for, with an ordered index or in windows that keep points, is computed
+        with its widths, and the S tuples' with theirs.
         """
-        if self.params.design != "splitjoin-index":
+        if self.params.design != "splitjoin-index" and not self.params.has_point_windows:
             return self.band
         kept = payload_of(band_layout(self.params))
         with m.If(idle):

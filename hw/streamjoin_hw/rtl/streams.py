@@ -107,6 +107,24 @@ def s_layout(params: DesignParams) -> data.StructLayout:
     return data.StructLayout({**members, "payload": params.payload_bits, **_times(params)})
 
 
+def point_layout(params: DesignParams) -> data.StructLayout:
+    """Layout of a stored tuple of either side where windows keep points: codes and ``payload``."""
+    return r_layout(params)
+
+
+def probe_layout(params: DesignParams) -> data.StructLayout:
+    """Layout of an arriving tuple of either side there: what it compares stored codes with.
+
+    As an S tuple everywhere: an interval for each band, a code for each equality, ``payload``.
+    """
+    return s_layout(params)
+
+
+def crossing_layout(params: DesignParams) -> data.StructLayout:
+    """Layout of a tuple there before it is known which of both it is: all their members."""
+    return data.StructLayout({**point_layout(params).members, **probe_layout(params).members})
+
+
 def _times(params: DesignParams) -> dict[str, int]:
     """``ts``, and ``end``: the first time at which the tuple's window no longer holds it."""
     bits = params.timestamp_bits
@@ -122,9 +140,12 @@ def arrival_layout(params: DesignParams) -> data.StructLayout:
     """Layout of an encoded tuple on its way to the chain.
 
     ``side`` is 0 for R, 1 for S; ``body`` holds :func:`r_layout` or :func:`s_layout`, whichever
-    the side says, in its lowest bits; ``wanted`` is :func:`wanted_layout`, for an ordered index.
+    the side says, in its lowest bits, or :func:`crossing_layout` where windows keep points;
+    ``wanted`` is :func:`wanted_layout`, for an ordered index.
     """
     body_bits = max(r_layout(params).size, s_layout(params).size)
+    if params.has_point_windows:
+        body_bits = crossing_layout(params).size
     wanted = {"wanted": wanted_layout()} if params.design == "splitjoin-index" else {}
     return data.StructLayout({"side": 1, "body": body_bits, **wanted})
 

@@ -26,7 +26,7 @@ class FpgaSplitJoin(FpgaEngine):
         Knob(
             "comparators",
             "own",
-            "Comparators of each half of a core, or shared by both (equality, count windows).",
+            "Comparators of each half of a core, or shared by both (count windows).",
             choices=CHOICES["comparators"],
         ),
         Knob(

@@ -6,7 +6,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from streamjoin_common.contract import ORDERS, DesignParams
+from streamjoin_common.contract import ORDERS, SIDE_R, SIDE_S, DesignParams
 from streamjoin_hw.rtl.chain.sequencer import QUIET_CYCLES
 from streamjoin_hw.rtl.core_array import CoreInstance, gathered_members, registered_sum
 from streamjoin_hw.rtl.intake import ordered_layout
@@ -21,10 +21,11 @@ from streamjoin_hw.rtl.split.layouts import (
     token_layout,
 )
 from streamjoin_hw.rtl.split.links import LANDING_PLACES, Spread, gathered_or, spread_bit
+from streamjoin_hw.rtl.split.points.core import PointCore
 from streamjoin_hw.rtl.split.queue import Queue, has_root_queues, queue_places
 from streamjoin_hw.rtl.split.shared_core import SharedCore
 from streamjoin_hw.rtl.split.trees import CollectionTree, control_layout
-from streamjoin_hw.rtl.streams import Component, PipeReg, signal_of
+from streamjoin_hw.rtl.streams import Component, PipeReg, crossing_layout, probe_layout, signal_of
 
 OUTER, INNER = ORDERS.index("outer"), ORDERS.index("inner")
 
@@ -32,6 +33,13 @@ OUTER, INNER = ORDERS.index("outer"), ORDERS.index("inner")
 QUEUED_TUPLES = 32
 """Tuples that a core with shared comparators may be behind the others: as many as a LUT RAM has
 words."""
+
+
+def split_core(params: DesignParams) -> Any:
+    """Make a core: two halves, or one pool of comparators for both."""
+    if params.has_point_windows:
+        return PointCore(params)
+    return SharedCore(params) if params.has_shared_comparators else SplitCore(params)
 
 
 def setting_members(params: DesignParams) -> dict[str, wiring.Member]:
@@ -129,8 +137,7 @@ class SplitArray(Component):
         cores: list[Any] = []
         for index in range(params.cores):
             members = split_core_members(params)
-            made = SharedCore if params.has_shared_comparators else SplitCore
-            core: Any = CoreInstance(members) if self.by_reference else made(params)
+            core: Any = CoreInstance(members) if self.by_reference else split_core(params)
             m.submodules[f"core{index}"] = core
             wiring.connect(m, left.output(index), core.left)
             wiring.connect(m, right.output(index), core.right)
@@ -197,12 +204,14 @@ class SplitArray(Component):
         for queue, spread in zip(tuples, spreads, strict=bool(tuples)):
             wiring.connect(m, queue.o, spread.i)
         entries: Any = tuples or spreads
-        tuples_in = self._routed(m, combiner) if params.has_groups else self.i.payload
+        tuples_in = [self._routed(m, combiner) if params.has_groups else self.i.payload] * 2
+        if params.has_point_windows:
+            tuples_in = [self._as_point_or_probe(m, stored) for stored in (SIDE_S, SIDE_R)]
         # A tuple sets out once its side can be remembered.
         room = combiner.room & entries[0].i.ready & entries[1].i.ready
-        for entry in entries:
+        for entry, entering in zip(entries, tuples_in, strict=True):
             m.d.comb += [
-                entry.i.payload.eq(tuples_in),
+                entry.i.payload.eq(entering),
                 entry.i.valid.eq(self.i.valid & room),
             ]
         m.d.comb += [
@@ -221,6 +230,20 @@ class SplitArray(Component):
             wiring.connect(m, tree.o, results[number].i)
             wiring.connect(m, results[number].o, taker)
         return [*tuples, *results]
+
+    def _as_point_or_probe(self, m: Module, stored: int) -> Any:
+        """Return what arrives as the half that stores a side is given it."""
+        params, is_point = self.params, self.i.p.side == stored
+        given, both = crossing_layout(params)(self.i.p.body), signal_of(probe_layout(params))
+        for name in probe_layout(params).members:
+            m.d.comb += both[name].eq(given[name])
+            if name.startswith("lo"):
+                code = given[name.replace("lo", "code")]
+                m.d.comb += both[name].eq(Mux(is_point, code, given[name]))
+        routed = signal_of(routed_layout(params))
+        for name in routed.shape().members:
+            m.d.comb += routed[name].eq(both.as_value() if name == "body" else self.i.p[name])
+        return routed
 
     def _routed(self, m: Module, combiner: Any) -> Any:
         """Count arrivals into groups; return the tuple that arrives, marked where it ends one."""

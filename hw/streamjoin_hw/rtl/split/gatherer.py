@@ -42,6 +42,11 @@ class Expired(Component):
 
     So many slots beyond the window may still be read, and are not to be written over.
 
+    Parameters
+    ----------
+    limit : int
+        Maximum tuples, one less than a power of two.
+
     Members
     -------
     clear : In(1)
@@ -53,7 +58,7 @@ class Expired(Component):
     finished : In(1)
         The oldest batch has read all it will.
     spent : Out(1)
-        There are :data:`MAX_RECENT`; from a register.
+        There are ``limit``; from a register.
     """
 
     clear: Signal
@@ -62,19 +67,20 @@ class Expired(Component):
     finished: Signal
     spent: Signal
 
-    def __init__(self) -> None:
+    def __init__(self, limit: int = MAX_RECENT) -> None:
+        self.limit = limit
         flags = ("clear", "begin", "expire", "finished")
         super().__init__({**{name: In(1) for name in flags}, "spent": Out(1)})
 
     def elaborate(self, _platform: object) -> Module:
         """Build a count for each batch, of what expired before the next one's begin, and a sum."""
         m = Module()
-        recent, batches = Signal(range(MAX_RECENT + 1)), Signal(range(BANKS + 1))
+        recent, batches = Signal(range(self.limit + 1)), Signal(range(BANKS + 1))
         oldest, newest = Signal(range(BANKS)), Signal(range(BANKS))
         counts = [payload_of(len(recent), name=f"since{bank}") for bank in range(BANKS)]
         left, rest = Signal.like(batches), Signal.like(recent)
         m.d.comb += [
-            self.spent.eq(recent == MAX_RECENT),
+            self.spent.eq(recent == self.limit),
             left.eq(batches - self.finished),
             rest.eq(recent - Mux(self.finished, Array(counts)[oldest], 0)),
         ]

@@ -9,7 +9,7 @@ from amaranth.utils import bits_for
 
 from streamjoin_common.contract import DesignParams
 from streamjoin_hw.rtl.memory import memory_of
-from streamjoin_hw.rtl.split.layouts import ring_words, row_member
+from streamjoin_hw.rtl.split.layouts import edge_words, ring_words, row_member
 from streamjoin_hw.rtl.split.subwindow import word_bits
 from streamjoin_hw.rtl.streams import View
 
@@ -21,12 +21,18 @@ it, three are between read and list, so that one stays free."""
 def hit_layout(params: DesignParams) -> data.StructLayout:
     """Layout of a word with matches: ``mask[p][l]`` is 1 if probe ``p`` matches lane ``l``.
 
-    The last word of a pass is there whether it has matches or not, with ``last``.
+    The last word of a pass is there whether it has matches or not, with ``last``. Where windows
+    keep points, ``before`` and ``behind`` are the words of the pass before this one and behind it,
+    up to :func:`~streamjoin_hw.rtl.split.layouts.edge_words`: more are alike for every probe.
     """
+    edges = {}
+    if params.has_point_windows:
+        edges = dict.fromkeys(("before", "behind"), bits_for(edge_words(params)))
     return data.StructLayout(
         {
             "mask": data.ArrayLayout(params.lanes, params.probes),
             "word": word_bits(params),
+            **edges,
             **row_member(params),
             "last": 1,
         }

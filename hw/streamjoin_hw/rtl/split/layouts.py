@@ -10,10 +10,15 @@ from amaranth.utils import bits_for
 
 from streamjoin_common.contract import SIDE_R, DesignParams
 from streamjoin_hw.rtl.intake import ordered_layout
-from streamjoin_hw.rtl.streams import r_layout, s_layout
+from streamjoin_hw.rtl.streams import probe_layout, r_layout, s_layout
 
 SPARE_SLOTS = 8
 """Slots of a ring beyond a sub-window's tuples, at least, where comparators are shared."""
+
+_MAX_CHANGE_BITS = 6
+_RARER_SIDE = 10
+"""One in so many tuples may be of the rarer side, and its batches are full where windows keep
+points."""
 
 
 def is_single(params: DesignParams) -> bool:
@@ -23,6 +28,26 @@ def is_single(params: DesignParams) -> bool:
     """
     by_itself = params.probes == 1 and not params.has_shared_comparators
     return by_itself and not params.timestamp_bits and not params.has_groups
+
+
+def max_changes(params: DesignParams) -> int:
+    """Return the maximum tuples that a batch of points' probes sees stored, and sees expire.
+
+    So many that a batch of the rarer side is full before, in an input with a tenth of it.
+    """
+    stored = math.ceil((_RARER_SIDE - 1) * params.probes / params.cores)
+    return (1 << min(_MAX_CHANGE_BITS, bits_for(stored))) - 1
+
+
+def max_recent(params: DesignParams) -> int:
+    """Return the maximum tuples that expire between a batch's first probe and its last result,
+    where windows keep points."""
+    return 2 * max_changes(params) + 1
+
+
+def edge_words(params: DesignParams) -> int:
+    """Return the maximum words of a pass, at each end, that not all probes of a batch look at."""
+    return math.ceil((max_changes(params) + params.lanes - 1) / params.lanes)
 
 
 def ring_words(params: DesignParams) -> int:
@@ -35,7 +60,12 @@ def ring_words(params: DesignParams) -> int:
     is stored while its probes are collected. With a word to spare these never share a slot, no
     word is both the first and the last of a pass, and the next tuple to be stored is never in the
     way of a pass: there are at least two slots more than a sub-window has tuples.
+
+    Where windows keep points there is room for all that expired since the first probe of the oldest
+    batch whose results are given, and for lanes that are no tuples' at both ends.
     """
+    if params.has_point_windows:
+        return params.segment_words + math.ceil((max_recent(params) + params.lanes) / params.lanes)
     if is_single(params):
         # A memory without address bits is no memory to some tools.
         return max(2, params.segment_words)
@@ -67,10 +97,14 @@ def star_member(params: DesignParams) -> dict[str, int]:
 def routed_layout(params: DesignParams) -> data.StructLayout:
     """Layout of an arrival on its way to the cores; where stars are grouped, with ``closes``.
 
-    It is the last one of its group.
+    It is the last one of its group. Where windows keep points the body is a probe's for the half
+    that compares it; for the one that stores it a point's code is in place of an interval's ``lo``.
     """
     closes = {"closes": 1} if params.has_groups else {}
-    return data.StructLayout({**ordered_layout(params).members, **closes})
+    members = {**ordered_layout(params).members, **closes}
+    if params.has_point_windows:
+        members["body"] = probe_layout(params).size
+    return data.StructLayout(members)
 
 
 def ordered_port(params: DesignParams) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from streamjoin_common.contract import DesignParams
 from streamjoin_hw.flow.compact import uncleared
 from streamjoin_hw.flow.yowasp import yosys
 from streamjoin_hw.rtl.core_array import CORE_MODULE
@@ -22,6 +23,9 @@ NETLIST_NAME = "netlist.json"
 _COUNTS_NAME = "counts.json"
 EQUALITY = Path(__file__).with_name("equal.v")
 """Equality in few LUTs, by hand."""
+
+COMPARISON = Path(__file__).with_name("compare.v")
+"""Comparison in few LUTs, by hand."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +77,20 @@ def lacking(in_use: Mapping[str, Use], part: str) -> str:
     return f"the design does not fit the {part}: it needs {' and '.join(parts)}"
 
 
-def script(target: Target, verilog: str, *, top: str, flat: bool) -> list[str]:
+def by_hand(target: Target, params: DesignParams) -> dict[Path, str]:
+    """Return the files of logic made by hand that a design is mapped to, and their options.
+
+    Comparisons are left to Yosys where they are few.
+    """
+    files = {EQUALITY: target.equality}
+    if params.has_point_windows and target.comparison:
+        files[COMPARISON] = target.comparison
+    return files
+
+
+def script(
+    target: Target, verilog: str, *, made: Mapping[Path, str], top: str, flat: bool
+) -> list[str]:
     """Return the commands that synthesise a file."""
     commands = [
         f"read_verilog {verilog}",
@@ -88,15 +105,17 @@ def script(target: Target, verilog: str, *, top: str, flat: bool) -> list[str]:
         "flatten",
         "opt_expr",
         "opt_clean",
-        f"techmap -map {EQUALITY.name} {target.equality}",
+        *(f"techmap -map {file.name} {options}" for file, options in made.items()),
         f"{target.synthesis} -top {top}{netlist}",
         f"tee -q -o {_COUNTS_NAME} stat -json",
     ]
 
 
-def flow_digest(target: Target) -> str:
+def flow_digest(target: Target, params: DesignParams) -> str:
     """Return the identity of the commands of Yosys, as 8 hexadecimal digits."""
-    content = "\n".join([*script(target, "", top="", flat=False), EQUALITY.read_text()])
+    made = by_hand(target, params)
+    commands = script(target, "", made=made, top="", flat=False)
+    content = "\n".join([*commands, *(file.read_text() for file in made)])
     return hashlib.sha256(content.encode()).hexdigest()[:8]
 
 
@@ -104,6 +123,7 @@ def synthesise(
     target: Target,
     verilog: Path,
     *,
+    made: Mapping[Path, str] | None = None,
     top: str = TOP_MODULE,
     flat: bool = False,
     deadline_s: float,
@@ -116,6 +136,8 @@ def synthesise(
         The part.
     verilog : Path
         The design. A netlist, ``netlist.json``, is written beside it for a part that can be routed.
+    made : dict of Path to str, optional
+        What :func:`by_hand` returns for the design; without, equality alone.
     top : str
         Its top level.
     flat : bool
@@ -134,10 +156,12 @@ def synthesise(
         If Yosys fails or takes too long.
     """
     folder = verilog.parent
-    (folder / EQUALITY.name).write_text(EQUALITY.read_text())
+    made = {EQUALITY: target.equality} if made is None else made
+    for file in made:
+        (folder / file.name).write_text(file.read_text())
     read = verilog.with_stem(f"{verilog.stem}_read")
     read.write_text(uncleared(verilog.read_text()))
-    commands = script(target, read.name, top=top, flat=flat)
+    commands = script(target, read.name, made=made, top=top, flat=flat)
     yosys(commands, folder, "Yosys", deadline_s)
     counts = json.loads((folder / _COUNTS_NAME).read_text())["design"]["num_cells_by_type"]
     return {name: many for name, many in counts.items() if not name.startswith("$")}

@@ -107,7 +107,7 @@ def record(
         shutil.rmtree(work)  # the netlist is a hundred times larger than the record
         (made / RECORD_NAME).write_text(json.dumps(recorded, indent=2) + "\n")
 
-    key = _key(params, settings.identity(target), versions, verilog_source)
+    key = _key(params, settings.identity(target, params), versions, verilog_source)
     kept = cache.entry("synth", key, make, max_entries=KEPT_RECORDS)
     kept_record: dict[str, Any] = read_json(kept / RECORD_NAME)
     return kept_record
@@ -133,7 +133,7 @@ def described(
         "params": params.to_dict(),
         "verilog_sha256": verilog_digest(verilog_source),
         "method": area.FLAT if settings.flat else area.CORE_ONCE,
-        "settings": settings.identity(target),
+        "settings": settings.identity(target, params),
         "deadline_s": settings.deadline_s,
         "comparisons_per_cycle": max_comparisons(params),
     }
@@ -182,6 +182,7 @@ def _run(
     counts = area.synthesise(
         target,
         verilog,
+        made=area.by_hand(target, params),
         top=MODULES[settings.top],
         flat=settings.flat,
         deadline_s=settings.deadline_s,

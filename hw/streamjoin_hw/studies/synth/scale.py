@@ -77,7 +77,7 @@ def is_current(
     One of a design that took too long is current until more time is given.
     """
     if recorded.get("version") != RECORD_VERSION or recorded["settings"] != settings.identity(
-        target
+        target, params
     ):
         return False
     if recorded["failed"] and settings.deadline_s > recorded["deadline_s"]:

@@ -46,12 +46,12 @@ class Settings:
     top: str = DESIGN_TOP
     deadline_s: float = 3600.0
 
-    def identity(self, target: Target) -> dict[str, Any]:
+    def identity(self, target: Target, params: DesignParams) -> dict[str, Any]:
         """Return what can change the result."""
         plain: dict[str, Any] = {
             "target": target.name,
             "flat": self.flat,
-            "flow": area.flow_digest(target),
+            "flow": area.flow_digest(target, params),
         }
         if self.routed and target.has_timing:
             plain |= {"clock_hz": self.clock_hz, "seed": self.seed, "placer": " ".join(PLACER)}

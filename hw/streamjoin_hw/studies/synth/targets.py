@@ -9,9 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 _XILINX_LUTS = {
-    # A cell that is one or several LUTs: fractured pairs are counted as two.
+    # A cell that is one or several LUTs: fractured pairs count as two, but those made by hand.
     **{f"LUT{inputs}": 1 for inputs in range(1, 7)},
     "INV": 1,
+    "LUT6_2": 1,
     "SRL16E": 1,
     "SRLC16E": 1,
     "SRLC32E": 1,
@@ -38,6 +39,8 @@ _XILINX_CELLS = {
     "uram": {"URAM288": 1},
 }
 _XILINX_EQUALITY = "-D GROUP=3 -D CHAIN"
+_XC7_COMPARISON = "-D CHAIN=4"
+_XCUP_COMPARISON = "-D CHAIN=8 -D CARRY8"
 _ECP5_CELLS = {
     # A 16 x 4 memory takes four LUTs for its bits, and the two beside its write port.
     "lut": {"LUT4": 1, "CCU2C": 2, "TRELLIS_DPR16X4": 6},
@@ -75,6 +78,8 @@ class Target:
         For each resource the cells of a netlist that use it, and how much of it.
     equality : str
         How ``equal.v`` fills the part's LUTs.
+    comparison : str
+        How ``compare.v`` does; empty where it does not serve the part.
     route : tuple of str
         Options of nextpnr that name the part; empty where there is no place and route.
     """
@@ -85,6 +90,7 @@ class Target:
     available: Mapping[str, int]
     cells: Mapping[str, Mapping[str, int]]
     equality: str
+    comparison: str
     route: tuple[str, ...] = field(default=())
 
     @property
@@ -103,6 +109,7 @@ TARGETS: dict[str, Target] = {
             {"lut": 53_200, "ff": 106_400, "ramb18": 280, "dsp": 220},
             _XILINX_CELLS,
             _XILINX_EQUALITY,
+            _XC7_COMPARISON,
         ),
         Target(
             "xczu7ev",
@@ -111,6 +118,7 @@ TARGETS: dict[str, Target] = {
             {"lut": 230_400, "ff": 460_800, "ramb18": 624, "dsp": 1_728, "uram": 96},
             _XILINX_CELLS,
             _XILINX_EQUALITY,
+            _XCUP_COMPARISON,
         ),
         Target(
             "xck26",
@@ -119,6 +127,7 @@ TARGETS: dict[str, Target] = {
             {"lut": 117_120, "ff": 234_240, "ramb18": 288, "dsp": 1_248, "uram": 64},
             _XILINX_CELLS,
             _XILINX_EQUALITY,
+            _XCUP_COMPARISON,
         ),
         # The package with the most pins: every port of the design is one.
         Target(
@@ -129,6 +138,7 @@ TARGETS: dict[str, Target] = {
             {"lut": 83_640, "ff": 83_640, "dp16kd": 208, "dsp": 156},
             _ECP5_CELLS,
             "-D GROUP=2",
+            "",
             ("--85k", "--package", "CABGA756", "--speed", "6"),
         ),
     )

@@ -40,7 +40,7 @@ _ADDED = data.StructLayout(
 _NORMAL = data.StructLayout({"sign": 1, "nan": 1, "infinite": 1, "exponent": 9, "total": _WIDTH})
 
 
-def _shift_right_sticky(value: Value, amount: Value, width: int) -> Value:
+def shift_right_sticky(value: Value, amount: Value, width: int) -> Value:
     """Shift right; the lowest bit of the result also collects all that falls off."""
     for level in range(len(amount)):
         distance = 1 << level
@@ -119,7 +119,7 @@ class FloatAdder(Component):
         far = ordered.distance[5:].any()
         aligned = Signal(_WIDTH)
         addend = Cat(Const(0, _GUARD), ordered.addend)
-        shifted = _shift_right_sticky(addend, ordered.distance[:5], _WIDTH)
+        shifted = shift_right_sticky(addend, ordered.distance[:5], _WIDTH)
         m.d.comb += aligned.eq(Mux(far, ordered.addend.any(), shifted))
         upper = Cat(Const(0, _GUARD), ordered.significand)
         added = payload_of(_ADDED)
