@@ -83,6 +83,16 @@ MIN_SPARE_ROWS = 64
 """Minimum rows that are kept of each stream beyond its window where all kinds are decided."""
 
 
+def rows_kept(window_tuples: int) -> int:
+    """Return the rows of each stream whose payload is kept where all kinds are decided.
+
+    A row stays until it is certain whether it had a partner: a window's rows, and a quarter as many
+    again.
+    """
+    rows = window_tuples + max(MIN_SPARE_ROWS, window_tuples // 4)
+    return -(-rows // SWEPT_ROWS) * SWEPT_ROWS
+
+
 def is_count(value: object, minimum: int, maximum: int) -> TypeGuard[int]:
     """Return whether a value is an integer within limits, both included."""
     return isinstance(value, int) and not isinstance(value, bool) and minimum <= value <= maximum

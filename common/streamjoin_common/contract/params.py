@@ -16,12 +16,11 @@ from streamjoin_common.contract.limits import (
     KINDS_INTERFACE_VERSION,
     MAX_TERMS,
     MIN_PAYLOAD_BITS,
-    MIN_SPARE_ROWS,
     OLDER_INTERFACE_VERSION,
-    SWEPT_ROWS,
     WINDOW_BITS,
     is_count,
     is_power,
+    rows_kept,
 )
 from streamjoin_common.contract.terms import (
     KeyType,
@@ -218,13 +217,8 @@ class DesignParams:
         require(self.cores == 1, "cores", "1 for splitjoin-hash", self.cores)
         require(is_power(self.lanes, 1, 64), "lanes", "a power of two up to 64", self.lanes)
         for name, minimum, maximum in (("buckets", 2, 65536), ("lead_tuples", 8, 4096)):
-            value = getattr(self, name)
-            require(
-                is_power(value, minimum, maximum),
-                name,
-                f"a power of two from {minimum} to {maximum}",
-                value,
-            )
+            value, which = getattr(self, name), f"a power of two from {minimum} to {maximum}"
+            require(is_power(value, minimum, maximum), name, which, value)
         require(is_count(self.ways, 2, 16), "ways", "an integer from 2 to 16", self.ways)
         if self.own_buckets:
             own, most = self.own_buckets, self.buckets
@@ -287,13 +281,8 @@ class DesignParams:
 
     @property
     def kept_rows(self) -> int:
-        """Rows of each stream whose payload is kept where all kinds are decided.
-
-        A row stays until it is certain whether it had a partner: a window's rows, and a quarter
-        as many again.
-        """
-        rows = self.window_capacity + max(MIN_SPARE_ROWS, self.window_capacity // 4)
-        return -(-rows // SWEPT_ROWS) * SWEPT_ROWS
+        """Rows of each stream whose payload is kept where all kinds are decided."""
+        return rows_kept(self.window_capacity)
 
     @property
     def array(self) -> "DesignParams":
