@@ -30,6 +30,9 @@ BOARD_NOTEBOOK = "streamjoin"
 SLOW_SESSIONS = {"own-experiment", "cluster"}
 """Those that start Spark."""
 
+ELSEWHERE = {"own-system"}
+"""Those whose tools lie in an environment of their own: ``tests/test_soc.py`` runs them."""
+
 
 def install(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Do what ``pip install -e`` does, for this process alone: offer the package's entry points."""
@@ -88,6 +91,7 @@ def run_session(
     [
         pytest.param(page, id=page.stem, marks=[pytest.mark.slow] * (page.stem in SLOW_SESSIONS))
         for page in SESSIONS
+        if page.stem not in ELSEWHERE
     ],
 )
 def test_a_session_runs_from_its_first_block_to_its_last(

@@ -84,7 +84,13 @@ def of_calls() -> None:
 
 def of_live() -> None:
     times = {"p50": 12345.0, "p99": 12345.0, "p99.9": 12345.0, "max": 12345.0}
-    case = {"tuples": 10_000, "tuples_per_s": 1.234e7, "cpu_us": times, "wall_us": times}
+    case = {
+        "predicate": "equality and band",
+        "tuples": 10_000,
+        "tuples_per_s": 1.234e7,
+        "cpu_us": times,
+        "wall_us": times,
+    }
     live._print([case] * 3, 5, 2)
 
 

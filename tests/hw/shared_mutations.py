@@ -24,7 +24,7 @@ SHARED_MUTATIONS = {
     "shared-written-over": Mutation(
         Fault(
             "rtl.split.gatherer",
-            "self.spent.eq(recent == MAX_RECENT)",
+            "self.spent.eq(recent == self.limit)",
             "self.spent.eq(0)",
             "a slot is written over that an older batch may still read",
         ),

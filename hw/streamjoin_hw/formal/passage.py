@@ -21,12 +21,6 @@ One bit would do for what is copied and never looked at (data independence); two
 a component that drops one and repeats another.
 """
 
-FULL_FIFO = Fault(
-    "formal.passage",
-    "fifo.w_en.eq(source.valid)",
-    "fifo.w_en.eq(source.valid & fifo.w_rdy & (fifo.level != 3))",
-    "the FIFO drops what enters at one level",
-)
 QUEUE_JUMPER = Fault(
     "rtl.split.queue",
     "(self.busy | ~self.o.ready)",

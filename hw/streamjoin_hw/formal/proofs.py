@@ -11,7 +11,6 @@ from streamjoin_hw.formal.meeting import ArrayMeeting
 from streamjoin_hw.formal.packets import GroupPassage, PacketPassage
 from streamjoin_hw.formal.passage import (
     DEAF_CORE,
-    FULL_FIFO,
     HASTY_LINK,
     QUEUE_JUMPER,
     FifoPassage,
@@ -135,6 +134,12 @@ LAZY_STORE = Fault(
     "resting.eq(words <= 1)",
     "resting.eq(words <= 2)",
     "a tuple is taken before the last word was read",
+)
+FULL_FIFO = Fault(
+    "formal.passage",
+    "fifo.w_en.eq(source.valid)",
+    "fifo.w_en.eq(source.valid & fifo.w_rdy & (fifo.level != 3))",
+    "the FIFO drops what enters at one level",
 )
 HASTY_HEADER = Fault(
     "rtl.board_top",
