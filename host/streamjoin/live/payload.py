@@ -13,6 +13,7 @@ from streamjoin.errors import UnavailableError
 from streamjoin.inputs.files import arrow
 from streamjoin.inputs.payload import written_out
 from streamjoin.inputs.sources import Arrays, Later
+from streamjoin.inputs.strings import Strings
 
 if TYPE_CHECKING:
     from streamjoin.live.layout import Layout
@@ -24,10 +25,19 @@ PIECE_ROWS = 1 << 13
 """Rows from which parts are copied together."""
 
 
-class Rows(NamedTuple):
-    """Rows of a mapping of NumPy arrays, which become Arrow columns when they are asked for."""
+def concatenated(arrays: list[Any]) -> Any:
+    """Copy arrays, or columns of strings, one behind the other."""
+    if len(arrays) == 1:
+        return arrays[0]
+    if any(isinstance(array, Strings) for array in arrays):
+        return Strings.joined(arrays)
+    return np.concatenate(arrays)
 
-    columns: dict[str, NDArray[Any]]
+
+class Rows(NamedTuple):
+    """Rows of NumPy arrays and strings, which become Arrow columns when they are asked for."""
+
+    columns: dict[str, NDArray[Any] | Strings]
     num_rows: int
 
     @property
@@ -42,7 +52,12 @@ class Rows(NamedTuple):
 
     def table(self) -> Any:
         """Return the columns as an Arrow table."""
-        return arrow().table(self.columns)
+        return arrow().table(
+            {
+                name: column.table_column() if isinstance(column, Strings) else column
+                for name, column in self.columns.items()
+            }
+        )
 
 
 def as_table(rows: Any) -> Any:
@@ -60,7 +75,7 @@ def joined_rows(parts: list[Any]) -> Rows | None:
             return None
         if any(part.columns[name].dtype != dtype for name, dtype in types.items()):
             return None
-    columns = {name: np.concatenate([part.columns[name] for part in parts]) for name in types}
+    columns = {name: concatenated([part.columns[name] for part in parts]) for name in types}
     return Rows(columns, sum(part.num_rows for part in parts))
 
 

@@ -384,8 +384,8 @@ def _is_word(dtype: "np.dtype[Any]", to: "np.dtype[Any]", *, in_equality: bool) 
 
     Integers that are compared with decimals are scaled first, and NaN in an equality is missing.
     """
-    if dtype.kind == "f":
-        return to == dtype and not in_equality
+    if dtype.kind in "fO":
+        return to == dtype and (dtype.kind == "O" or not in_equality)
     return dtype.kind in "iu" and to.kind in "iu"
 
 

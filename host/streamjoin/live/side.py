@@ -17,7 +17,14 @@ from streamjoin.inputs.lateness import LONG_AGO, beyond, in_order
 from streamjoin.inputs.strings import Strings
 from streamjoin.live.held import Book, Held, Owed, State
 from streamjoin.live.layout import Layout
-from streamjoin.live.payload import Payload, Rows, as_table, joined_rows, own_table
+from streamjoin.live.payload import (
+    Payload,
+    Rows,
+    as_table,
+    concatenated,
+    joined_rows,
+    own_table,
+)
 from streamjoin.live.quick import Form
 from streamjoin.tuples import Clock, Int64s
 from streamjoin_common.language.arrivals import ArrivalColumn
@@ -274,12 +281,12 @@ class Side:
         """Concatenate tuples, with columns of these types."""
         batches = [held.batch for held in parts]
         columns = {
-            name: _joined([_typed(batch.columns[name], dtype) for batch in batches])
+            name: concatenated([_typed(batch.columns[name], dtype) for batch in batches])
             for name, dtype in types.items()
         }
         missing = None
         if any(batch.missing is not None for batch in batches):
-            missing = _joined(
+            missing = concatenated(
                 [
                     np.zeros(batch.rows, np.bool_) if batch.missing is None else batch.missing
                     for batch in batches
@@ -287,10 +294,10 @@ class Side:
             )
         met = None
         if any(held.met is not None for held in parts):
-            met = _joined([held.bits for held in parts])
-        ts = _joined([held.ts for held in parts])
+            met = concatenated([held.bits for held in parts])
+        ts = concatenated([held.ts for held in parts])
         table = self._table([batch.table for batch in batches])
-        numbers = _joined([held.numbers for held in parts])
+        numbers = concatenated([held.numbers for held in parts])
         return Held(Batch(columns, None, len(ts), missing, table), ts, numbers, met)
 
     def _table(self, tables: list[Any]) -> Any:
@@ -349,14 +356,6 @@ def _has_types(held: Held, types: Types) -> bool:
         if kind is not dtype and kind != dtype:
             return False
     return True
-
-
-def _joined(arrays: list[Any]) -> Any:
-    if len(arrays) == 1:
-        return arrays[0]
-    if any(isinstance(array, Strings) for array in arrays):
-        return Strings.joined(arrays)
-    return np.concatenate(arrays)
 
 
 def _typed(column: NDArray[Any] | Strings, dtype: "np.dtype[Any]") -> NDArray[Any] | Strings:

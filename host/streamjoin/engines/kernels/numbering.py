@@ -262,8 +262,10 @@ def learn_strings(
 
     Parameters
     ----------
-    offsets, data, hashes
-        The strings, and what :func:`hash_strings` made of them.
+    offsets, data
+        The strings.
+    hashes : ndarray of uint64, shape (strings,)
+        Receives what :func:`hash_strings` makes of them.
     known_offsets, known_data, known_hashes, known_numbers
         The known ones, with room behind them for all of these.
     slots : ndarray of uint64
@@ -273,8 +275,18 @@ def learn_strings(
     numbers : ndarray of int64, shape (strings,)
         Receives each one's number.
     """
-    mask, known = U64(len(slots)) - U64(1), U64(notes[0])
-    for row in range(U64(len(hashes))):
+    hash_strings(offsets, data, hashes)
+    mask, known, last = U64(len(slots)) - U64(1), U64(notes[0]), U64(len(hashes))
+    for row in range(last):
+        far, middle, near = row + U64(3 * AHEAD), row + U64(2 * AHEAD), row + U64(AHEAD)
+        prefetch(slots, hashes[far if far < last else row] & mask)
+        middle_entry = slots[hashes[middle if middle < last else row] & mask]
+        if middle_entry != U64(0):
+            prefetch(known_offsets, (middle_entry & LOW) - U64(1))
+            prefetch(known_numbers, (middle_entry & LOW) - U64(1))
+        near_entry = slots[hashes[near if near < last else row] & mask]
+        if near_entry != U64(0):
+            prefetch(known_data, U64(known_offsets[(near_entry & LOW) - U64(1)]))
         mixed = hashes[row]
         slot = mixed & mask
         begin, end = U64(offsets[row]), U64(offsets[row + U64(1)])

@@ -93,7 +93,6 @@ class Dictionary:
             known = self._known = _with_room(count + len(strings), used + size, known)
         hashes = np.empty(len(strings), dtype=np.uint64)
         numbers = np.empty(len(strings), dtype=np.int64)
-        numbering.hash_strings(strings.offsets, strings.data, hashes)
         numbering.learn_strings(strings.offsets, strings.data, hashes, *known, numbers)
         return numbers
 
@@ -125,4 +124,4 @@ def in_words(tuples: Arriving, dictionary: Dictionary | None) -> Arriving:
         name: dictionary.numbers_of(Strings.of(column)) if column.dtype.kind == "O" else column
         for name, column in tuples.columns.items()
     }
-    return tuples._replace(columns=columns)
+    return Arriving(columns, tuples.ts, tuples.numbers, tuples.missing)
