@@ -87,8 +87,8 @@ MUTATIONS = {
     "kept-band-rounds-inwards": Mutation(
         Fault(
             "streamjoin.engines.kernels.flat.words",
-            "low = np.nextafter(np.nextafter(value, below) - hi, below)",
-            "low = value - hi",
+            "low, high = (value - away) - hi, (value + away) + lo",
+            "low, high = value - hi, (value + away) + lo",
             "a live float band misses a partner whose bound was rounded",
         ),
         "host/test_live_words.py::test_bands_of_floating_point_numbers_are_exact_for_s_and_miss_none"
@@ -144,12 +144,42 @@ MUTATIONS = {
     ),
     "live-check-believes-one-term": Mutation(
         Fault(
-            "streamjoin.engines.kernels.flat.joining",
-            "hit, likely = False, term",
-            "likely = term",
+            "streamjoin.engines.kernels.flat.checking",
+            "hit &= met",
+            "hit = met",
             "a candidate that one term of a predicate refuses is a match",
         ),
         "host/test_live_terms.py::test_a_candidate_must_satisfy_every_term_whichever_is_indexed[a]",
+        "assert",
+    ),
+    "look-up-ends-with-its-strip": Mutation(
+        Fault(
+            "streamjoin.engines.kernels.flat.joining",
+            "for _ in range(plan[arrival, U64(STRIPS)]):",
+            "for _ in range(plan[arrival, U64(STRIPS)] - U32(1)):",
+            "a range that reaches into a further strip is not looked up there",
+        ),
+        "host/test_live_terms.py::test_a_whole_join_by_two_bands_is_that_of_the_oracle[none-1]",
+        "assert",
+    ),
+    "live-hash-is-believed": Mutation(
+        Fault(
+            "streamjoin.engines.sliding.flat.coding",
+            "            return self._mixed\n        return self._spans",
+            "            return False\n        return self._spans",
+            "tuples whose 64-bit values have one hash match",
+        ),
+        "host/test_live_terms.py::test_integers_far_apart_whose_hashes_are_equal_do_not_match",
+        "assert",
+    ),
+    "strips-stay-where-values-were": Mutation(
+        Fault(
+            "streamjoin.engines.sliding.flat.live",
+            "self._chosen &= serves",
+            "pass",
+            "codes by two terms are not made anew where values have moved",
+        ),
+        "host/test_live_terms.py::test_strips_are_cut_anew_where_values_move",
         "assert",
     ),
     "filter-loses-keys": Mutation(

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import streamjoin as sj
-from streamjoin.engines.sliding.flat import coding
+from streamjoin.engines.sliding.flat import coding, index, ways
+from streamjoin.engines.sliding.flat import live as flat_live
 from streamjoin.engines.sliding.flat.live import FlatSession
 from streamjoin.errors import InputError
 
@@ -98,6 +99,17 @@ def rows_of(result: Any) -> list[tuple[int, int]]:
     return list(zip(result.r_rows.tolist(), result.s_rows.tolist(), strict=True))
 
 
+def choose_any_way(monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator) -> None:
+    """Have any index chosen, with any number of strips, and chosen anew often."""
+
+    def cost(sampled: ways.Sampled, way: ways.Way) -> tuple[float, int]:
+        return float(rng.random()), int(rng.choice([1, 2, 3, 30, 1 << ways.STRIP_BITS]))
+
+    monkeypatch.setattr(ways.Sampled, "cost", cost)
+    monkeypatch.setattr(coding, "BETTER", 1)
+    monkeypatch.setattr(flat_live, "MIN_LIVE", 16)
+
+
 @pytest.mark.parametrize("number", range(CASES))
 def test_terms_of_any_types_give_the_oracles_rows_in_the_order_asked_for(
     number: int, monkeypatch: pytest.MonkeyPatch
@@ -118,8 +130,11 @@ def test_terms_of_any_types_give_the_oracles_rows_in_the_order_asked_for(
     ]
     window, how = str(rng.choice(WINDOWS)), str(rng.choice(KINDS))
     order, threads = str(rng.choice(["none", "outer", "inner"])), int(rng.integers(1, 3))
-    if rng.random() < 0.5:
-        monkeypatch.setattr(coding, "BETTER", 1)  # the index is chosen anew more often
+    if rng.random() < 0.7:
+        choose_any_way(monkeypatch, rng)
+    if rng.random() < 0.4:
+        for name, value in {"OUTPUT_PAIRS": 64, "MIN_ROOM": 16}.items():
+            monkeypatch.setattr(index, name, value)
     what = f"SEED={SEED + number} CASES=1: {asked}, {window}, {how}, {order}, {threads}"
     right = sj.join(*sides, **asked, window=window, how=how, engine="oracle")
     found, done = [], [0, 0]
@@ -139,9 +154,12 @@ def test_terms_of_any_types_give_the_oracles_rows_in_the_order_asked_for(
     assert sorted(found) == sorted(rows_of(right)), what
     assert metrics["digest"] == right.metrics["digest"], what
     assert isinstance(session, FlatSession) or min(rows) < 40 or how != "inner", what
-    if how == "inner" and order != "none":
-        whole = sj.join(*sides, **asked, window=window, order=order, engine="ibwj-flat")
-        assert order == "outer" or found == rows_of(whole), what
+    if how == "inner":
+        whole = sj.join(
+            *sides, **asked, window=window, order=order, engine="ibwj-flat", threads=threads
+        )
+        assert whole.metrics["digest"] == right.metrics["digest"], what
+        assert order != "inner" or found == rows_of(whole), what
 
 
 @pytest.mark.parametrize("other", ["u8", "i8"])
@@ -228,6 +246,118 @@ def test_the_index_is_by_the_term_that_the_fewest_pairs_satisfy(values: int, has
     found, session = joined(asked, r, s, 500)
     assert session._coding.hashed == hashed
     assert found == sorted(rows_of(sj.join(r, s, **asked, engine="duckdb")))
+
+
+def mixed(words: Any) -> Any:
+    """The low 32 bits of the hash of words of one equality."""
+    word = words.astype(np.uint64)
+    for shift, factor in ((0, 1), (30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):
+        if not shift:
+            word = word + np.uint64(0x9E3779B97F4A7C15)
+            continue
+        word = (word ^ (word >> np.uint64(shift))) * np.uint64(factor)
+    return word & np.uint64(0xFFFFFFFF)
+
+
+def test_integers_far_apart_whose_hashes_are_equal_do_not_match() -> None:
+    words = np.arange(1 << 19) * ((1 << 40) + 7)
+    order = np.argsort(mixed(words), kind="stable")
+    same = np.flatnonzero(np.diff(mixed(words)[order]) == 0)
+    one, other = words[order[same]], words[order[same + 1]]
+    assert len(one) > 10
+    ts = np.arange(len(one))
+    found, _ = joined({"on": "k"}, {"k": one, "ts": ts}, {"k": other, "ts": ts}, 5)
+    assert found == []
+    found, _ = joined({"on": "k"}, {"k": one, "ts": ts}, {"k": one, "ts": ts}, 5)
+    assert found == [(row, row) for row in ts.tolist()]
+
+
+TWO_TERMS: dict[str, tuple[dict[str, Any], ways.Way]] = {
+    "equality and band": ({"on": "k", "band": "x=x:0.5:0.5"}, ways.Way(ways.HASHED, 1)),
+    "two bands": ({"band": ["y=y:40:40", "x=x:0.5:0.5"]}, ways.Way(0, 1)),
+    "two equalities": ({"on": ["k", "y"]}, ways.Way(ways.HASHED)),
+}
+
+
+@pytest.mark.parametrize("terms", TWO_TERMS)
+@pytest.mark.parametrize("zeros", [False, True])
+def test_an_index_by_two_terms_leaves_few_candidates(
+    terms: str, zeros: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each term alone leaves 50 or more; a zero has the words of all small numbers beside it."""
+    rng, rows, (asked, way) = np.random.default_rng(8), 20_000, TWO_TERMS[terms]
+    seen, judge = [], index.FlatIndex._judge
+
+    def judged(flat: index.FlatIndex) -> None:
+        seen.append((flat._seen, flat._scanned, flat._candidates))
+        judge(flat)
+
+    monkeypatch.setattr(index.FlatIndex, "_judge", judged)
+    sides = []
+    for side in range(2):
+        x = rng.random(rows) * 100.0
+        x[:: 50 if zeros else rows] = 0.0
+        columns = {"k": rng.integers(0, 64, rows), "y": rng.integers(0, 5000, rows), "x": x}
+        sides.append(columns | {"ts": 2 * np.arange(rows) + side})
+    found, session = joined(asked, *sides, 500)
+    assert session._coding._way.terms == way.terms
+    arrivals, scanned, candidates = np.sum(seen[len(seen) // 2 :], axis=0)
+    assert candidates < 6 * len(found) / len(sides[0]["ts"]) * arrivals
+    assert scanned < 4 * arrivals + candidates // 2
+    assert found == sorted(rows_of(sj.join(*sides, **asked, engine="duckdb")))
+
+
+def test_strips_are_cut_anew_where_values_move(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng, rows, cuts = np.random.default_rng(9), 12_000, []
+    cut = ways.Strips.cut
+    monkeypatch.setattr(
+        ways.Strips, "cut", lambda maps, *given: cuts.append(0) or cut(maps, *given)
+    )
+    sides = []
+    for side in range(2):
+        at = np.arange(rows) * 2 + side
+        x = at + rng.integers(0, 50, rows)
+        y = rng.integers(0, 1000, rows)
+        sides.append({"x": x, "y": y, "ts": at})
+    asked = {"band": ["x=x:100:100", "y=y:10:10"], "window": "count:2000"}
+    right = sj.join(*sides, **asked, engine="oracle")
+    found = []
+    with sj.StreamJoiner(**asked) as joiner:
+        for at in range(0, rows, 300):
+            for push, columns in zip((joiner.push_r, joiner.push_s), sides, strict=True):
+                push({name: each[at : at + 300] for name, each in columns.items()})
+            found += [pair for each in joiner.results() for pair in rows_of(each)]
+        joiner.end()
+        found += [pair for each in joiner.results() for pair in rows_of(each)]
+        assert joiner._book.now.progress.session._coding._way.order is not None
+    assert sorted(found) == sorted(rows_of(right))
+    assert len(cuts) > 12
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("order", ["none", "outer", "inner"])
+def test_a_whole_join_by_two_bands_is_that_of_the_oracle(threads: int, order: str) -> None:
+    rng, rows = np.random.default_rng(10), 6000
+    sides = [
+        {"x": rng.integers(0, 500, rows), "y": rng.random(rows), "ts": 2 * np.arange(rows) + side}
+        for side in range(2)
+    ]
+    asked: dict[str, Any] = {"band": ["x=x:3:3", "y=y:0.02:0.01"], "window": "count:3000"}
+    right = rows_of(sj.join(*sides, **asked, engine="oracle"))
+    right.sort(key=lambda pair: (max(2 * pair[0], 2 * pair[1] + 1), min(pair)))
+    for batch in (64, 1 << 16):
+        found = sj.join(
+            *sides,
+            **asked,
+            order=order,
+            threads=threads,
+            engine="ibwj-flat",
+            knobs={"batch": batch},
+        )
+        pairs = rows_of(found)
+        assert (pairs if order == "inner" else sorted(pairs)) == (
+            right if order == "inner" else sorted(right)
+        )
 
 
 def test_a_push_of_another_type_is_refused_and_the_windows_stay() -> None:

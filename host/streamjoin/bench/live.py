@@ -5,6 +5,7 @@ before. Every push together with taking its results is one call, timed by the CP
 and by the wall clock. The digest of all pairs is held against another engine's join of the whole.
 """
 
+import math
 import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -52,7 +53,7 @@ class Predicate(NamedTuple):
 
     columns: Callable[[np.random.Generator, int, int], tuple[Columns, Columns]]
     judge: str
-    on: str | None = None
+    on: str | list[str] | None = None
     band: str | list[str] | None = None
 
 
@@ -76,6 +77,11 @@ def _reals(rng: np.random.Generator, rows: int, window: int) -> tuple[Columns, C
     return {"x": r}, {"x": s}
 
 
+def _two_kinds(rng: np.random.Generator, rows: int, window: int) -> tuple[Columns, Columns]:
+    r, s = rng.integers(0, math.isqrt(window), (2, 2, rows))
+    return {"k": r[0], "g": r[1]}, {"k": s[0], "g": s[1]}
+
+
 def _kinds_and_reals(rng: np.random.Generator, rows: int, window: int) -> tuple[Columns, Columns]:
     kinds, reals = rng.integers(0, 64, (2, rows)), rng.random((2, rows)) * (window / 64)
     return {"k": kinds[0], "x": reals[0]}, {"k": kinds[1], "x": reals[1]}
@@ -97,12 +103,13 @@ PREDICATES = {
     "uint64": Predicate(_mixed_signs, "ibwj-pim", on="k"),
     "int64-band": Predicate(_sparse, "ibwj-pim", band="x=x:32:32"),
     "float64-band": Predicate(_reals, "kang", band="x=x:0.5:0.5"),
+    "two-equalities": Predicate(_two_kinds, "ibwj-pim", on=["k", "g"]),
     "equality-band": Predicate(_kinds_and_reals, "kang", on="k", band="x=x:0.5:0.5"),
     "two-bands": Predicate(_two_bands, "kang", band=["x=x:2048:2048", "y=y:0.004:0.004"]),
     "strings": Predicate(_strings, "ibwj-pim", on="k"),
 }
-"""Predicates by name: equality of int64, of int64 and uint64, bands, an equality of 64 values and a
-band, a band of int64 and one of float64, equality of strings."""
+"""Predicates by name: equality of int64, of int64 and uint64, bands, two equalities, an equality of
+64 values and a band, a band of int64 and one of float64, equality of strings."""
 
 
 class Timed(NamedTuple):

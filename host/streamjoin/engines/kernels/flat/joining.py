@@ -21,7 +21,9 @@ from streamjoin.engines.kernels.flat.blocks import (
     free_lane,
     matches_in,
 )
-from streamjoin.engines.kernels.flat.cuts import CUT_WORDS, NEXT_FREE, Words, block_of, map_of
+from streamjoin.engines.kernels.flat.checking import Terms, ask_candidates, check
+from streamjoin.engines.kernels.flat.cuts import CUT_WORDS, NEXT_FREE, Map, Words, block_of, map_of
+from streamjoin.engines.kernels.flat.ordering import sort
 from streamjoin.engines.kernels.flat.plans import (
     ARRIVAL,
     EXPIRED,
@@ -29,28 +31,30 @@ from streamjoin.engines.kernels.flat.plans import (
     HIGH_BLOCK,
     LOW,
     LOW_BLOCK,
+    NEXT_BLOCK,
     NOWHERE,
     OWN,
     ROW,
     SPAN,
+    STRIPS,
     WIDTH,
+    ask,
 )
 from streamjoin.engines.kernels.jit import fused, uncounted
-from streamjoin.engines.kernels.prefetch import AHEAD, prefetch, prefetch_to_write
+from streamjoin.engines.kernels.prefetch import AHEAD, prefetch_to_write
 
 Codes = NDArray[np.uint32]
 Int64s = NDArray[np.int64]
 
 U32, U64 = np.uint32, np.uint64
 NO_ROOM = U64(0xFFFFFFFFFFFFFFFF)
-SMALL = 24
-"""Matches of an arrival up to which they are sorted by insertion."""
-
 DONE, SCANNED, CANDIDATES, WRITTEN, PLANNER, ENTRY = range(6)
 """Words of a thread's state: arrivals done, of threads that share a batch parts; blocks scanned,
 candidates, pairs written; the list and its entry from which a thread resumes."""
 
 STATE_WORDS = 16
+TOGETHER = 16
+"""Arrivals whose candidates are checked together."""
 
 
 class Flat(NamedTuple):
@@ -68,20 +72,6 @@ class Flat(NamedTuple):
     slots: Codes
     tables: Words
     cuts: Words
-
-
-class Terms(NamedTuple):
-    """The whole predicate, for candidates that must be checked.
-
-    Attributes
-    ----------
-    r : ndarray of uint32 or int64, shape (terms, r rows)
-    s_lo, s_hi : ndarray of uint32 or int64, shape (terms, s rows)
-    """
-
-    r: Codes | Int64s
-    s_lo: Codes | Int64s
-    s_hi: Codes | Int64s
 
 
 @fused
@@ -117,6 +107,7 @@ def look_up(
     slots: Codes,
     low_block: np.uint64,
     high_block: np.uint64,
+    low: np.uint32,
     plan: Codes,
     arrival: np.uint64,
     base: np.uint32,
@@ -126,8 +117,14 @@ def look_up(
     states: Words,
     state: np.uint64,
 ) -> np.uint64:
-    """Write the matches of an arrival; return where they end, :data:`NO_ROOM` beyond ``stop``."""
-    low, width = plan[arrival, U64(LOW)], plan[arrival, U64(WIDTH)]
+    """Write the matches of an arrival in blocks that hold the codes from ``low`` on.
+
+    Returns
+    -------
+    int
+        Where they end, :data:`NO_ROOM` beyond ``stop``.
+    """
+    width = plan[arrival, U64(WIDTH)]
     first, rows = plan[arrival, U64(FIRST)], plan[arrival, U64(SPAN)]
     scanned = U64(0)
     for home in range(low_block, high_block + U64(1)):
@@ -149,83 +146,77 @@ def look_up(
 
 
 @fused
-def check(
-    terms: Terms, plan: Codes, arrival: np.uint64, out: Codes, start: np.uint64, end: np.uint64
+def look_up_strips(
+    flat: Flat,
+    by: Map,
+    order_bits: np.uint64,
+    plan: Codes,
+    arrival: np.uint64,
+    base: np.uint32,
+    out: Codes,
+    at: np.uint64,
+    stop: np.uint64,
+    states: Words,
+    state: np.uint64,
 ) -> np.uint64:
-    """Keep the candidates that satisfy the whole predicate; return where they end.
-
-    Most fail, by the same term: the term by which the last one failed is checked first.
-    """
-    r_rows, terms_count = U64(terms.r.shape[1]), U64(terms.r.shape[0])
-    row = U64(plan[arrival, U64(ROW)]) - U64(1)
-    of_s = row >= r_rows
-    kept, likely = start, terms_count - U64(1)
-    for at in range(start, end):
-        other = U64(out[at])
-        r_row, s_row = (other, row - r_rows) if of_s else (row, other)
-        key = terms.r[likely, r_row]
-        if key < terms.s_lo[likely, s_row] or key > terms.s_hi[likely, s_row]:
-            continue
-        hit = True
-        for term in range(terms_count):
-            key = terms.r[term, r_row]
-            if key < terms.s_lo[term, s_row] or key > terms.s_hi[term, s_row]:
-                hit, likely = False, term
-                break
-        if hit:
-            out[kept] = U32(other)
-            kept += U64(1)
-    return kept
+    """As :func:`look_up`, in the strips behind the first one."""
+    low, width = U64(plan[arrival, U64(LOW)]), U64(plan[arrival, U64(WIDTH)])
+    for _ in range(plan[arrival, U64(STRIPS)]):
+        low += U64(1) << order_bits
+        low_block = block_of(flat.tables, by, U32(low))
+        high_block = block_of(flat.tables, by, U32(low + width))
+        at = look_up(
+            flat.slots, low_block, high_block, U32(low), plan, arrival, base, out, at, stop,
+            states, state,
+        )  # fmt: skip
+        if at == NO_ROOM:
+            break
+    return at
 
 
 @fused
-def _sift(out: Codes, start: np.uint64, root: np.uint64, count: np.uint64) -> None:
-    value = out[start + root]
-    while True:
-        child = U64(2) * root + U64(1)
-        if child >= count:
-            break
-        if child + U64(1) < count and out[start + child] < out[start + child + U64(1)]:
-            child += U64(1)
-        if out[start + child] <= value:
-            break
-        out[start + root] = out[start + child]
-        root = child
-    out[start + root] = value
+def _find(
+    flat: Flat,
+    r_rows: np.uint64,
+    order_bits: np.uint64,
+    plan: Codes,
+    at: np.uint64,
+    out: Codes,
+    start: np.uint64,
+    stop: np.uint64,
+    state: Words,
+    words: np.uint64,
+) -> np.uint64:
+    """Write the rows whose codes an arrival meets; return where they end, or :data:`NO_ROOM`."""
+    of_s = U64(plan[at, U64(ROW)]) > r_rows
+    base = U32(1) if of_s else U32(r_rows + U64(1))
+    low_block, high_block = U64(plan[at, U64(LOW_BLOCK)]), U64(plan[at, U64(HIGH_BLOCK)])
+    end = look_up(
+        flat.slots, low_block, high_block, plan[at, U64(LOW)], plan, at, base, out, start, stop,
+        state, words,
+    )  # fmt: skip
+    if plan[at, U64(STRIPS)] and end != NO_ROOM:
+        by = map_of(flat.cuts, U64(0) if of_s else U64(CUT_WORDS))
+        end = look_up_strips(
+            flat, by, order_bits, plan, at, base, out, end, stop, state, words
+        )  # fmt: skip
+    if end != NO_ROOM:
+        state[words + U64(CANDIDATES)] += end - start
+    return end
 
 
-@uncounted
-def sort(out: Codes, start: np.uint64, end: np.uint64) -> None:
-    """Sort the rows of a group: by insertion while it is small, else by a heap."""
-    count = end - start
-    if count <= U64(SMALL):
-        for at in range(start + U64(1), end):
-            value, hole = out[at], at
-            while hole > start and out[hole - U64(1)] > value:
-                out[hole] = out[hole - U64(1)]
-                hole -= U64(1)
-            out[hole] = value
+@fused
+def _insert_planned(flat: Flat, keys: tuple[Codes, Codes], plan: Codes, at: np.uint64) -> None:
+    """Insert an arrival that others may meet."""
+    r_rows, row = U64(len(keys[0])), plan[at, U64(ROW)]
+    block, live = plan[at, U64(OWN)], plan[at, U64(EXPIRED)]
+    if block == NOWHERE or live > row:
         return
-    for back in range(count // U64(2)):
-        _sift(out, start, count // U64(2) - U64(1) - back, count)
-    for back in range(count - U64(1)):
-        last = count - U64(1) - back
-        out[start], out[start + last] = out[start + last], out[start]
-        _sift(out, start, U64(0), last)
-
-
-@fused
-def ask(slots: Codes, plan: Codes, arrival: np.uint64) -> None:
-    """Prefetch the blocks of an arrival; those of one without any are out of bounds."""
-    own = U64(plan[arrival, U64(OWN)]) * U64(BLOCK)
-    low = U64(plan[arrival, U64(LOW_BLOCK)]) * U64(BLOCK)
-    high = U64(plan[arrival, U64(HIGH_BLOCK)]) * U64(BLOCK)
-    prefetch(slots, low)
-    prefetch(slots, low + U64(LANES))
-    prefetch_to_write(slots, own)
-    prefetch_to_write(slots, own + U64(LANES))
-    prefetch(slots, high)
-    prefetch(slots, high + U64(LANES))
+    if U64(row) > r_rows:
+        key = keys[1][U64(row - U32(r_rows + U64(1)))]
+        insert(flat, U64(CUT_WORDS), U64(block), key, row, live)
+    else:
+        insert(flat, U64(0), U64(block), keys[0][U64(row - U32(1))], row, live)
 
 
 @fused
@@ -234,6 +225,7 @@ def join_planned(
     keys: tuple[Codes, Codes],
     terms: Terms,
     checked: bool,
+    order_bits: np.uint64,
     inner: bool,
     plan: Codes,
     first: np.uint64,
@@ -253,50 +245,72 @@ def join_planned(
     Pairs are written to ``out``: rows of R from ``base`` on, those of S ``room`` words later. If
     ``counted``, an arrival's matches are counted in ``counts[thread]``.
 
+    Candidates that are checked are found for a few arrivals, and then checked for all of these:
+    meanwhile what a check reads of them is fetched.
+
     Returns
     -------
     done, written : int
         Arrivals of the plan that are done, and pairs written in all.
     """
-    r_rows, at = U64(len(keys[0])), first
-    while at < planned:
-        ahead = at + U64(AHEAD)
-        if ahead < planned:
-            ask(flat.slots, plan, ahead)
-        row = plan[at, U64(ROW)]
-        of_s = U64(row) > r_rows
-        own_base, other_base = (base + room, base) if of_s else (base, base + room)
-        row_base = U32(r_rows + U64(1)) if of_s else U32(1)
-        if plan[at, U64(SPAN)] != U32(0):
-            met_base = U32(1) if of_s else U32(r_rows + U64(1))
-            start = other_base + written
-            low_block, high_block = U64(plan[at, U64(LOW_BLOCK)]), U64(plan[at, U64(HIGH_BLOCK)])
-            end = look_up(
-                flat.slots, low_block, high_block, plan, at, met_base, out, start,
-                other_base + room, state, words,
-            )  # fmt: skip
-            if end == NO_ROOM:
-                break
-            state[words + U64(CANDIDATES)] += end - start
-            if checked:
-                end = check(terms, plan, at, out, start, end)
-            if inner:
-                sort(out, start, end)
-            own = own_base + written
-            fill(out, own, row - row_base)  # a look-up left room for it
-            for pair in range(own + U64(LANES), own + end - start):
-                out[pair] = row - row_base
-            written += end - start
-            if counted:
-                counts[thread, U64(plan[at, U64(ARRIVAL)])] = U32(end - start)
-        block = plan[at, U64(OWN)]
-        live = plan[at, U64(EXPIRED)]
-        if block != NOWHERE and live <= row:
-            number = U64(row - row_base)
-            key = keys[1][number] if of_s else keys[0][number]
-            insert(flat, U64(CUT_WORDS) if of_s else U64(0), U64(block), key, row, live)
-        at += U64(1)
-    return at, written
+    r_rows, done, is_full = U64(len(keys[0])), first, False
+    while done < planned and not is_full:
+        goal, at, end = min(planned, done + U64(TOGETHER)), done, written
+        while at < goal:
+            ahead = at + U64(AHEAD)
+            if ahead < planned:
+                ask(flat.slots, plan, ahead)
+            if plan[at, U64(SPAN)] != U32(0):
+                of_s, start = U64(plan[at, U64(ROW)]) > r_rows, end
+                other_base = base if of_s else base + room
+                found = _find(
+                    flat, r_rows, order_bits, plan, at, out, other_base + start,
+                    other_base + room, state, words,
+                )  # fmt: skip
+                if found == NO_ROOM:
+                    is_full = True
+                    break
+                end = found - other_base
+                if checked:
+                    ask_candidates(terms, of_s, out, other_base + start, found)
+                    plan[at, U64(NEXT_BLOCK)] = U32(end - start)
+                else:
+                    own = base + room if of_s else base
+                    number = plan[at, U64(ROW)] - (U32(r_rows + U64(1)) if of_s else U32(1))
+                    fill(out, own + start, number)  # a look-up left room for it
+                    for pair in range(own + start + U64(LANES), own + end):
+                        out[pair] = number
+                    if inner:
+                        sort(out, other_base + start, other_base + end)
+                    if counted:
+                        counts[thread, U64(plan[at, U64(ARRIVAL)])] = U32(end - start)
+            _insert_planned(flat, keys, plan, at)
+            at += U64(1)
+        goal, done, start = at, at, done
+        if not checked:
+            written = end
+            continue
+        at, end = start, written
+        while at < goal:
+            if plan[at, U64(SPAN)] != U32(0):
+                of_s, start = U64(plan[at, U64(ROW)]) > r_rows, end
+                own, other_base = (base + room, base) if of_s else (base, base + room)
+                end = start + U64(plan[at, U64(NEXT_BLOCK)])
+                kept = check(
+                    terms, plan, at, out, other_base + start, other_base + end,
+                    other_base + written,
+                )  # fmt: skip
+                kept -= other_base
+                if inner:
+                    sort(out, other_base + written, other_base + kept)
+                number = plan[at, U64(ROW)] - (U32(r_rows + U64(1)) if of_s else U32(1))
+                for pair in range(own + written, own + kept):
+                    out[pair] = number
+                if counted:
+                    counts[thread, U64(plan[at, U64(ARRIVAL)])] = U32(kept - written)
+                written = kept
+            at += U64(1)
+    return done, written
 
 
 @uncounted
@@ -305,6 +319,7 @@ def join_alone(
     keys: tuple[Codes, Codes],
     terms: Terms,
     checked: bool,
+    order_bits: int,
     inner: bool,
     plan: Codes,
     arrivals: int,
@@ -324,6 +339,8 @@ def join_alone(
         The predicate; used if ``checked``.
     checked : bool
         Whether candidates are checked.
+    order_bits : int
+        Bits of a code below those of its strip.
     inner : bool
         Whether the matches of an arrival are sorted by row.
     plan : ndarray of uint32, shape (arrivals, PLAN_WORDS)
@@ -343,8 +360,8 @@ def join_alone(
         Pairs written; ``DONE`` is ``arrivals`` if all have been joined, else there is no room.
     """
     done, written = join_planned(
-        flat, keys, terms, checked, inner, plan, state[U64(DONE)], U64(arrivals), False, plan,
-        U64(0), state, U64(0), out, U64(0), U64(first), U64(len(out)) >> U64(1),
+        flat, keys, terms, checked, U64(order_bits), inner, plan, state[U64(DONE)], U64(arrivals),
+        False, plan, U64(0), state, U64(0), out, U64(0), U64(first), U64(len(out)) >> U64(1),
     )  # fmt: skip
     state[U64(DONE)] = done
     return int(written - U64(first))

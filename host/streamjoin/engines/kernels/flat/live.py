@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from streamjoin.engines.kernels.flat.checking import Terms
 from streamjoin.engines.kernels.flat.cuts import CUT_WORDS, NEXT_FREE
 from streamjoin.engines.kernels.flat.joining import (
     CANDIDATES,
@@ -17,12 +18,12 @@ from streamjoin.engines.kernels.flat.joining import (
     SCANNED,
     STATE_WORDS,
     Flat,
-    Terms,
     join_alone,
 )
 from streamjoin.engines.kernels.flat.plans import EXPIRED, FIRST, ROW, Keys, Times, plan
 from streamjoin.engines.kernels.flat.words import HIGHEST, LOWEST
 from streamjoin.engines.kernels.jit import fused, kernel, uncounted
+from streamjoin.engines.kernels.prefetch import AHEAD, prefetch
 
 Codes = NDArray[np.uint32]
 Int64s = NDArray[np.int64]
@@ -88,6 +89,12 @@ def range_of(values: Int64s, term: int, first: int, end: int) -> tuple[int, int]
 
 
 @kernel
+def find_range(values: Int64s, term: int, first: int, end: int) -> tuple[int, int]:
+    """Return the lowest and the highest word of a term, as :func:`range_of`."""
+    return range_of(values, term, first, end)
+
+
+@kernel
 def code_band(
     values: Int64s,
     lows64: Int64s,
@@ -124,42 +131,6 @@ def code_band(
             lows[row] = U32((U64(max(low, base)) - U64(base)) >> U64(shift))
             highs[row] = U32((U64(min(high, top)) - U64(base)) >> U64(shift))
     return lowest, highest
-
-
-@kernel
-def count_passed(
-    r_values: Int64s,
-    s_lows: Int64s,
-    s_highs: Int64s,
-    r_rows: tuple[int, int, int],
-    s_rows: tuple[int, int, int],
-    choice_of: Int64s,
-    passed: Int64s,
-) -> None:
-    """Count the sampled pairs that satisfy all terms of a choice, for each choice.
-
-    Parameters
-    ----------
-    r_values : ndarray of int64, shape (terms, room)
-    s_lows, s_highs : ndarray of int64, shape (terms, room)
-    r_rows, s_rows : tuple of int
-        First row, the end, and the step from one that is sampled to the next.
-    choice_of : ndarray of int64, shape (terms,)
-        Which choice a term belongs to.
-    passed : ndarray of int64, shape (choices,)
-        Receives the counts.
-    """
-    for choice in range(len(passed)):
-        count = 0
-        for s_row in range(s_rows[0], s_rows[1], s_rows[2]):
-            for r_row in range(r_rows[0], r_rows[1], r_rows[2]):
-                hit = True
-                for term in range(len(choice_of)):
-                    value = r_values[term, r_row]
-                    met = (s_lows[term, s_row] <= value) & (value <= s_highs[term, s_row])
-                    hit &= met | (choice_of[term] != choice)
-                count += int(hit)
-        passed[choice] = count
 
 
 @uncounted
@@ -199,6 +170,7 @@ def join_few(
         (keys.r_keys, keys.s_keys),
         terms,
         checked,
+        keys.order_bits,
         inner,
         planned,
         arrivals,
@@ -247,12 +219,19 @@ def name_pairs(
     int
         The pairs' digest (:attr:`streamjoin.tuples.Pairs.digest`), as a signed integer.
     """
-    total = U64(0)
-    for pair in range(len(r_rows)):
-        r, s = r_rows[pair], s_rows[pair]
-        rows[0, pair], rows[1, pair] = r, s
+    total, pairs = U64(0), U64(len(r_rows))
+    for pair in range(pairs):
+        ahead = pair + U64(AHEAD)
+        if ahead < pairs:
+            r, s = U64(r_rows[ahead]), U64(s_rows[ahead])
+            prefetch(r_ts, r)
+            prefetch(r_numbers, r)
+            prefetch(s_ts, s)
+            prefetch(s_numbers, s)
+        r, s = U64(r_rows[pair]), U64(s_rows[pair])
+        rows[U64(0), pair], rows[U64(1), pair] = U32(r), U32(s)
         r_number, s_number = r_numbers[r], s_numbers[s]
-        named[0, pair], named[1, pair] = r_number, s_number
-        named[2, pair] = max(r_ts[r], s_ts[s])
+        named[U64(0), pair], named[U64(1), pair] = r_number, s_number
+        named[U64(2), pair] = max(r_ts[r], s_ts[s])
         total += _mix(_mix(U64(r_number) + U64(1)) ^ U64(s_number))
     return int(np.int64(total))

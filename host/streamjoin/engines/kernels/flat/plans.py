@@ -9,21 +9,25 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from streamjoin.engines.kernels.flat.blocks import BLOCK, LANES
 from streamjoin.engines.kernels.flat.cuts import CUT_WORDS, Map, Words, block_of, map_of
 from streamjoin.engines.kernels.jit import fused, uncounted
+from streamjoin.engines.kernels.prefetch import prefetch, prefetch_to_write
 from streamjoin.engines.kernels.sliding.numbering import ALL, COUNT, TUMBLING
 
 Codes = NDArray[np.uint32]
 Int64s = NDArray[np.int64]
 
 U32, U64 = np.uint32, np.uint64
-ROW, FIRST, SPAN, EXPIRED, OWN, LOW_BLOCK, HIGH_BLOCK, LOW, WIDTH, ARRIVAL = range(10)
+ROW, FIRST, SPAN, EXPIRED, OWN, LOW_BLOCK, HIGH_BLOCK, LOW, WIDTH, ARRIVAL, STRIPS, NEXT_BLOCK = (
+    range(12)
+)
 """Words of an arrival's plan: own row plus one, first row met plus one, rows met, first live row of
 its own stream plus one, block to insert into (:data:`NOWHERE` if no arrival can match it), blocks
-to look up, lowest code to look up, how many more, and, where threads share a batch, the arrival's
-number."""
+to look up, lowest code to look up, how many more, where threads share a batch, the arrival's
+number, and further strips to look up, with the first block of the next one."""
 
-PLAN_WORDS = 10
+PLAN_WORDS = 12
 NOWHERE = U32(0xFFFFFFFF)
 
 
@@ -37,6 +41,10 @@ class Keys(NamedTuple):
         Ranges of the opposite keys.
     reach : int
         How much further up the ranges of R reach.
+    order_bits : int
+        Bits of a code below those of its strip (:mod:`~streamjoin.engines.kernels.flat.strips`): a
+        range is looked up in each strip from that of its lower end to that of its upper one. 32
+        where ranges are whole.
     """
 
     r_keys: Codes
@@ -46,6 +54,7 @@ class Keys(NamedTuple):
     s_lows: Codes
     s_highs: Codes
     reach: int
+    order_bits: int = 32
 
 
 class Times(NamedTuple):
@@ -153,11 +162,19 @@ def plan_one(
         out[at, U64(ROW)] = U32(at_s + U64(1) + of_both)
         out[at, U64(FIRST)] = U32(r_live + 1)
         out[at, U64(EXPIRED)] = U32(U64(s_live + 1) + of_both)
+    bits = U64(keys.order_bits)
+    strips = (U64(high) >> bits) - (U64(low) >> bits)
+    out[at, U64(STRIPS)] = U32(0)
     if empty:
         out[at, U64(SPAN)], out[at, U64(OWN)] = U32(0), NOWHERE
         out[at, U64(LOW_BLOCK)], out[at, U64(HIGH_BLOCK)] = U32(1), U32(0)
     else:
         out[at, U64(SPAN)] = U32(max(spans, 0))
+        if strips:
+            high = U32(U64(high) - (strips << bits))
+            following = U32(U64(low) + (U64(1) << bits))
+            out[at, U64(STRIPS)] = U32(strips)
+            out[at, U64(NEXT_BLOCK)] = U32(block_of(tables, s_map if is_r else r_map, following))
         if is_r:
             own = block_of(tables, r_map, key)
             lowest = block_of(tables, s_map, low)
@@ -207,3 +224,21 @@ def plan(
         plan_one(times, keys, tables, r_map, s_map, is_r, at_r, at_s, r_live, s_live, out, arrival)
         at_r += U64(is_r)
         at_s += U64(not is_r)
+
+
+@fused
+def ask(slots: Codes, plan: Codes, arrival: np.uint64) -> None:
+    """Prefetch the blocks of an arrival; those of one without any are out of bounds."""
+    own = U64(plan[arrival, U64(OWN)]) * U64(BLOCK)
+    low = U64(plan[arrival, U64(LOW_BLOCK)]) * U64(BLOCK)
+    high = U64(plan[arrival, U64(HIGH_BLOCK)]) * U64(BLOCK)
+    prefetch(slots, low)
+    prefetch(slots, low + U64(LANES))
+    prefetch_to_write(slots, own)
+    prefetch_to_write(slots, own + U64(LANES))
+    prefetch(slots, high)
+    prefetch(slots, high + U64(LANES))
+    if plan[arrival, U64(STRIPS)]:
+        following = U64(plan[arrival, U64(NEXT_BLOCK)]) * U64(BLOCK)
+        prefetch(slots, following)
+        prefetch(slots, following + U64(LANES))

@@ -29,6 +29,7 @@ from streamjoin.engines.kernels.atomics import (
     store_release,
 )
 from streamjoin.engines.kernels.flat.blocks import LANES, fill, move
+from streamjoin.engines.kernels.flat.checking import Terms
 from streamjoin.engines.kernels.flat.cuts import Words
 from streamjoin.engines.kernels.flat.joining import (
     DONE,
@@ -37,10 +38,9 @@ from streamjoin.engines.kernels.flat.joining import (
     STATE_WORDS,
     WRITTEN,
     Flat,
-    Terms,
     join_planned,
-    sort,
 )
+from streamjoin.engines.kernels.flat.ordering import sort
 from streamjoin.engines.kernels.flat.plans import Keys, Times, is_next_r, r_rows_among
 from streamjoin.engines.kernels.flat.ranges import LINE_WORDS, Owned, plan_for_owners
 from streamjoin.engines.kernels.jit import fused, uncounted
@@ -134,8 +134,8 @@ def _join_own(
         first = of_list * list_room
         end = first + share.listed[counting + of_list * U64(LINE_WORDS)]
         at, written = join_planned(
-            flat, keys, terms, checked, False, lists, first + entry, end, ordered, share.counts,
-            thread, states, state, matches, base, written, room,
+            flat, keys, terms, checked, U64(32), False, lists, first + entry, end, ordered,
+            share.counts, thread, states, state, matches, base, written, room,
         )  # fmt: skip
         if at < end:
             entry = at - first

@@ -60,7 +60,16 @@ def _word(value: float) -> int:
 
 @kernel
 def real_words(
-    values: Reals, of_s: bool, lo: Any, hi: Any, words: Int64s, lows: Int64s, highs: Int64s, at: int
+    values: Reals,
+    of_s: bool,
+    lo: Any,
+    hi: Any,
+    step: Any,
+    least: Any,
+    words: Int64s,
+    lows: Int64s,
+    highs: Int64s,
+    at: int,
 ) -> int:
     """Compute the words of floating-point numbers, and the intervals that they meet in a band.
 
@@ -75,6 +84,8 @@ def real_words(
         Whether they are of S.
     lo, hi : float32 or float64
         The widths, of the values' type.
+    step, least : float32 or float64
+        The distance from 1 to the next number, and the least positive number, of that type.
     words, lows, highs : ndarray of int64
         Receive the results from position ``at`` on; the interval of one that meets nothing is
         empty.
@@ -99,8 +110,11 @@ def real_words(
             nothing = np.isnan(low) or np.isnan(high)
         else:
             nothing = False
-            low = np.nextafter(np.nextafter(value, below) - hi, below)
-            high = np.nextafter(np.nextafter(value, above) + lo, above)
+            # At least one number further, before and after the sum is rounded.
+            away = abs(value) * step + least
+            low, high = (value - away) - hi, (value + away) + lo
+            low -= abs(low) * step + least
+            high += abs(high) * step + least
             if np.isnan(low):
                 low = below
             if np.isnan(high):

@@ -15,6 +15,8 @@ class Buffers:
         Serial number of row 0.
     lacking : bool
         Whether a row may lack a value.
+    order_codes : tuple of ndarray of uint32
+        Codes by which those of a strip are ordered, and ranges of opposite ones: work space.
     """
 
     def __init__(self, rows: int, terms: int, ranged: bool) -> None:
@@ -22,10 +24,20 @@ class Buffers:
 
         self.ts = np.full(rows, NEVER, dtype=np.int64)
         self.numbers = np.zeros(rows, dtype=np.int64)
-        self.values = np.zeros((terms, rows), dtype=np.int64)
-        self.from_values = np.zeros((terms, rows), dtype=np.int64) if ranged else self.values
-        self.to_values = np.zeros((terms, rows), dtype=np.int64) if ranged else self.values
+        # A tuple's words lie side by side, so that a check of several terms reads one cache line,
+        # and so do the ends of what it meets; for one term each lies apart.
+        self._held = [np.zeros((rows, terms), dtype=np.int64)]
+        if ranged and terms > 1:
+            self._held.append(np.zeros((rows, terms, 2), dtype=np.int64))
+        elif ranged:
+            self._held += [np.zeros((rows, terms), dtype=np.int64) for _ in range(2)]
+        self.values = self.from_values = self.to_values = self._held[0].T
+        if ranged and terms > 1:
+            self.from_values, self.to_values = self._held[1][:, :, 0].T, self._held[1][:, :, 1].T
+        elif ranged:
+            self.from_values, self.to_values = (each.T for each in self._held[1:])
         self.keys, self.lows, self.highs = (np.zeros(rows, dtype=np.uint32) for _ in range(3))
+        self.order_codes = tuple(np.empty(rows, dtype=np.uint32) for _ in range(3))
         self.missing = np.zeros(rows, dtype=np.bool_)
         self.base, self.rows, self.lacking = 0, rows, False
 
@@ -35,8 +47,8 @@ class Buffers:
         new, count = Buffers(rows, len(self.values), ranged), end - first
         for name in ("ts", "numbers", "missing", "keys", "lows", "highs"):
             getattr(new, name)[:count] = getattr(self, name)[first:end]
-        for name in ("values", "from_values", "to_values")[: 3 if ranged else 1]:
-            getattr(new, name)[:, :count] = getattr(self, name)[:, first:end]
+        for to, held in zip(new._held, self._held, strict=True):
+            to[:count] = held[first:end]
         new.base, new.lacking = self.base + first, self.lacking
         return new
 

@@ -9,12 +9,15 @@ is cut so that blocks are equally full, from a histogram of a sample (PIM-Tree's
 that by sorting). When look-ups scan more blocks than their matches need, as the keys have moved, or
 the chains have used up their blocks, the map is cut again and the live rows are inserted anew.
 
+Of several terms the index is by all equalities, by a band, or by strips of the one, in each the
+order of a band (:mod:`~streamjoin.engines.sliding.flat.ways`); candidates are checked.
+
 With several threads each owns a range of each index's blocks for a batch. All run one kernel a
 batch: plan, join, and restore the order of arrival where an order was asked for
 (:mod:`~streamjoin.engines.kernels.flat.sharing`).
 
 Memory for each stream and window of W tuples: 18 bytes a tuple, chains at most as much again, and
-36 bytes an arrival of a batch.
+48 bytes an arrival of a batch.
 """
 
 from dataclasses import replace
@@ -30,6 +33,7 @@ from streamjoin.engines.session import Session
 from streamjoin.engines.sliding.flat.columns import FlatColumns
 from streamjoin.engines.sliding.flat.index import SHARED_BATCHES, FlatIndex
 from streamjoin.engines.sliding.flat.live import FlatSession
+from streamjoin.engines.sliding.flat.ways import compile_strips
 from streamjoin.metrics import Meter
 from streamjoin_common.language.windows import AllWindow, CountWindow, TimeWindow, TumblingWindow
 
@@ -79,10 +83,11 @@ def _takes(job: Job) -> bool:
 
 def index_of(job: Job, crew: Crew, min_shared: int) -> FlatIndex:
     """Return the empty index of a job, whose columns the threads have coded."""
+    live = (_most_live(job, of_r=True), _most_live(job, of_r=False))
     return FlatIndex(
-        FlatColumns(job, crew),
+        FlatColumns(job, crew, sum(live) / 2),
         _times(job),
-        (_most_live(job, of_r=True), _most_live(job, of_r=False)),
+        live,
         order=job.order,
         batch=min(int(job.knobs["batch"]), max(1, job.tuples)),
         threads=job.threads,
@@ -118,6 +123,8 @@ class FlatJoin(Engine):
         """Compile the kernels, or load them from the cache, by joining one tuple with another."""
         if job.predicate.kind == "equi":
             prepare_keys(job.r, job.s, job.predicate)
+        if len(job.predicate.terms) > 1:
+            compile_strips()
         # Views: of a copy, which can be written, the kernels would have another type.
         r, s = (each.slice(0, min(1, each.rows)) for each in (job.r, job.s))
         few = replace(job, r=r, s=s, carried=(0, 0), arrival="instant", max_pairs=None)
@@ -140,9 +147,10 @@ class FlatJoin(Engine):
         with Crew(job.threads) as crew:
             with meter.phase("partition"):
                 index = index_of(job, crew, min_shared)
-            batch = int(job.knobs["batch"]) * (SHARED_BATCHES if job.threads > 1 else 1)
+            is_shared = job.threads > 1 and index.is_shared
+            batch = int(job.knobs["batch"]) * (SHARED_BATCHES if is_shared else 1)
             for r_rows, s_rows in batches(job, meter, batch):
-                if job.threads > 1:
+                if is_shared:
                     index.join_shared(r_rows, s_rows, meter, crew)
                 else:
                     index.join(r_rows, s_rows, meter)

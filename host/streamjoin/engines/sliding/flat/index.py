@@ -1,7 +1,7 @@
 """The flat indexes of both windows, and the join of batches of arrivals over them.
 
 Memory for each stream and window of W tuples: 18 bytes a tuple, chains at most as much again, and
-36 bytes an arrival of a batch.
+48 bytes an arrival of a batch.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -11,6 +11,7 @@ import numpy as np
 from streamjoin.engines.crew import Crew
 from streamjoin.engines.sliding.flat.columns import Coded
 from streamjoin.engines.sliding.flat.team import PART, Output, Team
+from streamjoin.engines.sliding.flat.ways import CODE_BITS
 from streamjoin.memory import aligned_words
 
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ class FlatIndex:
 
     def forget(self, first_live: list[int]) -> None:
         """Begin anew with the rows from these on as the live ones."""
-        self._settled = False
+        self._settled, self._given = False, self._plain()
         self.first_live, self._cut_at = list(first_live), [-1, -1]
         self._poor, self._patience = False, PATIENCE
         self._seen = self._scanned = self._candidates = 0
@@ -127,13 +128,17 @@ class FlatIndex:
     def turn_to(self, columns: Coded, times: "Times") -> None:
         """Begin anew with other columns of as many rows, of which the first is live."""
         self._columns, self._times = columns, times
-        self._given = self._plain()
         self.forget([0, 0])
 
     def _plain(self) -> tuple[Any, Any, Any, Any]:
         """Return the columns and the index as plain tuples."""
         columns = self._columns
         return tuple(self._times), tuple(columns.keys), tuple(self.flat), tuple(columns.terms)
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether threads can share look-ups: each is one range of codes."""
+        return self._columns.keys.order_bits == CODE_BITS
 
     def begin_output(self) -> None:
         """Use the output buffer again: what was handed over has been copied."""
@@ -239,8 +244,8 @@ class FlatIndex:
             self._make_room(MIN_ROOM)
             with meter.phase("probe"):
                 pairs = joining.join_alone(
-                    self.flat, keys, columns.terms, columns.checked, self._inner, self._plan,
-                    arrivals, state, self._out, self._used,
+                    self.flat, keys, columns.terms, columns.checked, columns.keys.order_bits,
+                    self._inner, self._plan, arrivals, state, self._out, self._used,
                 )  # fmt: skip
             done = self._handed_over(pairs, done, arrivals, meter)
 

@@ -4,7 +4,8 @@ Each stream has buffers with room for a few windows. Arrivals are appended to th
 full, the live tuples are moved to their front and the indexes are made anew, so that its cost is
 shared by as many arrivals as were appended. The same restores the indexes after a call that failed.
 
-Memory beside the indexes: 29 bytes a row of the buffers and 8 for each term, 24 if one is a band.
+Memory beside the indexes: 29 bytes a row of the buffers and 8 for each term, 24 if one is a band,
+and 12 where codes are by strips (:mod:`~streamjoin.engines.sliding.flat.ways`).
 Buffers have up to 2.5 times as many rows as tuples were live when they were made.
 """
 
@@ -23,12 +24,13 @@ from streamjoin.engines.sliding.flat.buffers import Buffers
 from streamjoin.engines.sliding.flat.coding import Coding
 from streamjoin.engines.sliding.flat.dictionary import Dictionary, in_words
 from streamjoin.engines.sliding.flat.index import FlatIndex
+from streamjoin.engines.sliding.flat.ways import compile_strips
 from streamjoin.engines.sliding.flat.words import words_of
 from streamjoin.errors import check_room
 from streamjoin.tuples import Int64s, Stream, arrival_positions
 
 if TYPE_CHECKING:
-    from streamjoin.engines.kernels.flat.plans import Times
+    from streamjoin.engines.kernels.flat.plans import Keys, Times
 
 MIN_LIVE = 1 << 10
 """Minimum live tuples of a stream for which there is room."""
@@ -38,6 +40,9 @@ MIN_BATCH = 1 << 10
 
 ROOM = 2
 """Rows of the buffers for each live tuple for which there is room."""
+
+WATCHED = 0.25
+"""Arrivals, as a share of the windows, after which codes are looked at whether they still serve."""
 
 NO_ROWS = np.empty((2, 0), dtype=np.uint32)
 NO_NAMES = np.empty((3, 0), dtype=np.int64)
@@ -53,12 +58,16 @@ class _Columns:
     """Both streams' buffers as an index takes them."""
 
     def __init__(self, r: Buffers, s: Buffers, coding: Coding) -> None:
-        from streamjoin.engines.kernels.flat.joining import Terms
-        from streamjoin.engines.kernels.flat.plans import Keys
+        from streamjoin.engines.kernels.flat import plans
+        from streamjoin.engines.kernels.flat.checking import Terms
 
         self._coding = coding
-        self.keys: Keys = Keys(r.keys, r.lows, r.highs, s.keys, s.lows, s.highs, 0)
+        self._keys = plans.Keys(r.keys, r.lows, r.highs, s.keys, s.lows, s.highs, 0)
         self.terms: Terms = Terms(r.values, s.from_values, s.to_values)
+
+    @property
+    def keys(self) -> "Keys":
+        return self._keys._replace(order_bits=self._coding.order_bits)
 
     @property
     def hashed(self) -> bool:
@@ -129,6 +138,8 @@ class FlatSession(Session):
     def __init__(self, job: Job, times: "Times", min_shared: int) -> None:
         self._words = words_of(job.r, job.s, job.predicate)
         self._coding = coding = Coding(self._words)
+        if coding.has_choice:
+            compile_strips()
         self._times, self._min_shared = times, min_shared
         self._order, self._threads = job.order, job.threads
         self._max_batch = int(job.knobs["batch"])
@@ -140,7 +151,7 @@ class FlatSession(Session):
             for name in names
         )
         self._dictionary = Dictionary() if texts else None
-        self._live, self._batch, self._chosen = [0, 0], 0, False
+        self._live, self._batch, self._chosen, self._since = [0, 0], 0, False, 0
         self._buffers = [Buffers(1, len(names), coding.ranged) for names in self._names]
         self._at: Kept | None = None
         self._index = self._make_room(Kept((0, 0), (0, 0)), (job.r.rows, job.s.rows))
@@ -167,11 +178,17 @@ class FlatSession(Session):
             ends[0] = self._append(0, ends[0], r)
         if s is not None:
             ends[1] = self._append(1, ends[1], s)
+        self._since += sum(arriving)
+        if self._since > WATCHED * sum(self._live):
+            self._since = 0
+            serves = self._coding.serves(self._buffers, list(self._index.first_live), ends)
+            self._chosen &= serves
         if not self._chosen:
             self._choose(ends)
         pairs, index = _Pairs(self._buffers, fits), self._index
         index.begin_output()
-        if self._threads > 1 and sum(arriving) >= self._min_shared:
+        alone = self._threads == 1 or not self._coding.is_shared
+        if not alone and sum(arriving) >= self._min_shared:
             with Crew(self._threads) as crew:
                 r_rows, s_rows = slice(begin[0], ends[0]), slice(begin[1], ends[1])
                 index.join_shared(r_rows, s_rows, pairs, crew)
@@ -231,11 +248,11 @@ class FlatSession(Session):
         """Code all tuples anew."""
         firsts = list(self._index.first_live)
         ends = [int(np.searchsorted(each.ts, _never())) for each in self._buffers]
-        for _ in range(2):  # the first time, for a band, finds the range of the values
-            self._coding.recut()
-            for side, buffers in enumerate(self._buffers):
-                self._coding.code(buffers, side, firsts[side], ends[side])
-                _exclude(buffers, firsts[side], ends[side])
+        self._coding.recut(self._buffers, firsts, ends)
+        for side, buffers in enumerate(self._buffers):
+            self._coding.code(buffers, side, firsts[side], ends[side])
+            _exclude(buffers, firsts[side], ends[side])
+        self._coding.coded(self._buffers, firsts, ends)
         self._index.forget(firsts)
 
     def _has_room(self, kept: Kept, arriving: tuple[int, int]) -> bool:

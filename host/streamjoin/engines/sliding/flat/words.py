@@ -138,6 +138,9 @@ class RealBandWords(Words):
         self._real = np.dtype(np.float32 if r == s == np.float32 else np.float64)
         with np.errstate(over="ignore"):
             self._lo, self._hi = (self._real.type(width) for width in term.real_widths)
+        above = self._real.type(np.inf)
+        one, zero = self._real.type(1), self._real.type(0)
+        self._steps = np.nextafter(one, above) - one, np.nextafter(zero, above)
 
     def write(
         self, side: int, column: Any, into: Int64Columns, at: int
@@ -146,7 +149,9 @@ class RealBandWords(Words):
         values = column
         if values.dtype is not self._real or not values.flags.c_contiguous:
             values = np.ascontiguousarray(column, dtype=self._real)
-        missing = _kernels().real_words(values, side == 1, self._lo, self._hi, *into, at)
+        missing = _kernels().real_words(
+            values, side == 1, self._lo, self._hi, *self._steps, *into, at
+        )
         return np.isnan(values) if missing else None
 
 
