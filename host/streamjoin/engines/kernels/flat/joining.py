@@ -23,10 +23,10 @@ from streamjoin.engines.kernels.flat.blocks import (
 )
 from streamjoin.engines.kernels.flat.cuts import CUT_WORDS, NEXT_FREE, Words, block_of, map_of
 from streamjoin.engines.kernels.flat.plans import (
-    ARRIVAL,
     EXPIRED,
     FIRST,
     HIGH_BLOCK,
+    KEY,
     LOW,
     LOW_BLOCK,
     NOWHERE,
@@ -43,12 +43,16 @@ Int64s = NDArray[np.int64]
 
 U32, U64 = np.uint32, np.uint64
 NO_ROOM = U64(0xFFFFFFFFFFFFFFFF)
+AHEAD_WORDS = 256
+"""Words ahead of what threads exchange that are prefetched: a line takes long to arrive."""
+
 SMALL = 24
 """Matches of an arrival up to which they are sorted by insertion."""
 
-DONE, SCANNED, CANDIDATES, WRITTEN, PLANNER, ENTRY = range(6)
+DONE, SCANNED, CANDIDATES, WRITTEN, PLANNED, ENTRY = range(6)
 """Words of a thread's state: arrivals done, of threads that share a batch parts; blocks scanned,
-candidates, pairs written; the list and its entry from which a thread resumes."""
+candidates, pairs written; entries of the part's plan plus one, 0 without a plan, and the entry from
+which a thread resumes."""
 
 STATE_WORDS = 16
 
@@ -231,7 +235,7 @@ def ask(slots: Codes, plan: Codes, arrival: np.uint64) -> None:
 @fused
 def join_planned(
     flat: Flat,
-    keys: tuple[Codes, Codes],
+    r_rows: np.uint64,
     terms: Terms,
     checked: bool,
     inner: bool,
@@ -240,7 +244,7 @@ def join_planned(
     planned: np.uint64,
     counted: bool,
     counts: Codes,
-    thread: np.uint64,
+    count_at: np.uint64,
     state: Words,
     words: np.uint64,
     out: Codes,
@@ -251,14 +255,18 @@ def join_planned(
     """Join the arrivals of a plan from ``first`` on until all are done or there is no room.
 
     Pairs are written to ``out``: rows of R from ``base`` on, those of S ``room`` words later. If
-    ``counted``, an arrival's matches are counted in ``counts[thread]``.
+    ``counted``, an arrival's matches are counted, and their rows alone are written, not its own.
+    An arrival's number is what its row and the next one that it could meet add up to; ``count_at``
+    is added to it, modulo 2**64.
 
     Returns
     -------
     done, written : int
         Arrivals of the plan that are done, and pairs written in all.
     """
-    r_rows, at = U64(len(keys[0])), first
+    at = first
+    for early in range(first, min(first + U64(AHEAD), planned)):
+        ask(flat.slots, plan, early)
     while at < planned:
         ahead = at + U64(AHEAD)
         if ahead < planned:
@@ -282,18 +290,20 @@ def join_planned(
                 end = check(terms, plan, at, out, start, end)
             if inner:
                 sort(out, start, end)
-            own = own_base + written
-            fill(out, own, row - row_base)  # a look-up left room for it
-            for pair in range(own + U64(LANES), own + end - start):
-                out[pair] = row - row_base
-            written += end - start
             if counted:
-                counts[thread, U64(plan[at, U64(ARRIVAL)])] = U32(end - start)
+                prefetch_to_write(out, start + U64(AHEAD_WORDS))
+                arrived = U64(plan[at, U64(FIRST)]) + U64(plan[at, U64(SPAN)]) + U64(row)
+                counts[count_at + arrived] = U32(end - start)
+            else:
+                own = own_base + written
+                fill(out, own, row - row_base)  # a look-up left room for it
+                for pair in range(own + U64(LANES), own + end - start):
+                    out[pair] = row - row_base
+            written += end - start
         block = plan[at, U64(OWN)]
         live = plan[at, U64(EXPIRED)]
         if block != NOWHERE and live <= row:
-            number = U64(row - row_base)
-            key = keys[1][number] if of_s else keys[0][number]
+            key = plan[at, U64(KEY)]
             insert(flat, U64(CUT_WORDS) if of_s else U64(0), U64(block), key, row, live)
         at += U64(1)
     return at, written
@@ -343,8 +353,9 @@ def join_alone(
         Pairs written; ``DONE`` is ``arrivals`` if all have been joined, else there is no room.
     """
     done, written = join_planned(
-        flat, keys, terms, checked, inner, plan, state[U64(DONE)], U64(arrivals), False, plan,
-        U64(0), state, U64(0), out, U64(0), U64(first), U64(len(out)) >> U64(1),
+        flat, U64(len(keys[0])), terms, checked, inner, plan, state[U64(DONE)], U64(arrivals),
+        False, out, U64(0), state, U64(0), out, U64(0), U64(first),
+        U64(len(out)) >> U64(1),
     )  # fmt: skip
     state[U64(DONE)] = done
     return int(written - U64(first))
