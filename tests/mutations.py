@@ -142,6 +142,37 @@ MUTATIONS = {
         "test_rows_that_change_in_number_or_order_leave_the_cache[1]",
         "AssertionError",
     ),
+    "thread-forgets-neighbours": Mutation(
+        Fault(
+            "streamjoin.engines.kernels.flat.ranges",
+            "(owns | meets)",
+            "owns",
+            "a thread does not look up its blocks for tuples that another one inserts",
+        ),
+        "host/test_flat.py::"
+        "test_each_block_of_an_arrival_is_planned_by_the_thread_that_owns_it[band-2]",
+        "assert",
+    ),
+    "threads-overwrite-pairs": Mutation(
+        Fault(
+            "streamjoin.engines.kernels.flat.sharing",
+            "U64(OUT_AT), at, at + written)",
+            "U64(OUT_AT), at, at + (written >> U64(1)))",
+            "a thread claims less of the output than it writes",
+        ),
+        "host/test_flat.py::test_hard_keys_in_small_batches_give_the_oracles_result[2-none]",
+        "MismatchError",
+    ),
+    "candidates-count-as-matches": Mutation(
+        Fault(
+            "streamjoin.engines.kernels.flat.joining",
+            "= U32(kept - written)",
+            "= U32(end + other_base - start)",
+            "where threads restore the order, matches lie where all candidates are counted",
+        ),
+        "host/test_flat.py::test_hard_keys_in_small_batches_give_the_oracles_result[2-outer]",
+        "MismatchError",
+    ),
     "live-check-believes-one-term": Mutation(
         Fault(
             "streamjoin.engines.kernels.flat.checking",

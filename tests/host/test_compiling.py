@@ -72,7 +72,7 @@ def test_a_run_on_columns_of_a_file_compiles_nothing_after_its_preparation(threa
         job = Job(r, r, Predicate.parse(**terms), parse_window("count:10"), threads=threads)
         job = run.complete(engine, job, {})
         prepared = run.prepare(engine, job)
-        kernels = (plans.plan, joining.join_alone, sharing.join_shared, bands.code_points)
+        kernels = (plans.plan, joining.join_alone, sharing.join_apart, bands.code_points)
         before = [list(kernel.signatures) for kernel in kernels]
         run.run(engine, job, prepared=prepared)
         assert [list(kernel.signatures) for kernel in kernels] == before

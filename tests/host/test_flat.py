@@ -1,18 +1,21 @@
 """The flat window index alone: its map, its chains, and what random cases rarely reach."""
 
+import itertools
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 
-from streamjoin import oracle, run, verify
+from streamjoin import memory, oracle, run, verify
 from streamjoin.engines import catalog
 from streamjoin.engines.crew import Crew
 from streamjoin.engines.job import Job
-from streamjoin.engines.kernels.flat import cuts, joining
+from streamjoin.engines.kernels.flat import cuts, plans, ranges, sorting
 from streamjoin.engines.sliding.flat import engine as flat_engine
 from streamjoin.engines.sliding.flat import index as flat_index
+from streamjoin.engines.sliding.flat import output as flat_output
 from streamjoin.engines.sliding.flat import team as flat_team
 from streamjoin.metrics import Meter
 from streamjoin.tuples import Stream
@@ -20,6 +23,7 @@ from streamjoin_common.language.predicates import Predicate
 from streamjoin_common.language.windows import parse_window
 
 BAND = Predicate.parse(band="k=k:2:3")
+TERMS = Predicate.parse(band=["g=g:1:0", "k=k:2:3"])
 EDGES = np.array([-(1 << 31), 1 - (1 << 31), 0, (1 << 31) - 2, (1 << 31) - 1], dtype=np.int64)
 
 
@@ -44,7 +48,7 @@ def test_groups_of_any_length_are_sorted() -> None:
     for count in (0, 1, 2, 24, 25, 300):
         rows = rng.integers(0, 1000, count + 2).astype(np.uint32)
         right = [rows[0], *sorted(rows[1 : count + 1]), rows[count + 1]]
-        joining.sort(rows, np.uint64(1), np.uint64(count + 1))
+        sorting.sort(rows, np.uint64(1), np.uint64(count + 1))
         assert rows.tolist() == right
 
 
@@ -62,12 +66,10 @@ def keys_of(name: str, count: int, rng: np.random.Generator) -> Any:
 def test_hard_keys_in_small_batches_give_the_oracles_result(
     threads: int, order: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, value in {
-        "MIN_RECUT": 8,
-        "OUTPUT_PAIRS": 64,
-        "MIN_ROOM": 16,
-    }.items():
+    for name, value in {"MIN_RECUT": 8, "MIN_ROOM": 16, "SHARED_PAIRS": 64}.items():
         monkeypatch.setattr(flat_index, name, value)
+    monkeypatch.setattr(flat_output, "OUTPUT_PAIRS", 64)
+    monkeypatch.setattr(flat_output, "RESERVED_PAIRS", 64)
     monkeypatch.setattr(flat_engine, "MIN_SHARED", 2)
     monkeypatch.setattr(flat_team, "MATCH_PAIRS", 64)
     monkeypatch.setattr(flat_team, "PART", 16)
@@ -76,30 +78,35 @@ def test_hard_keys_in_small_batches_give_the_oracles_result(
     engine, rng = catalog.get("ibwj-flat"), np.random.default_rng(1)
     for name in ("all equal", "moving", "ends"):
         ts = [np.sort(rng.integers(0, 60, 150)).astype(np.int64) for _ in range(2)]
-        r, s = (Stream({"k": keys_of(name, 150, rng)}, each, "x") for each in ts)
-        for window in ("count:90,20", "time:9us,30us", "all"):
-            job = Job(r, s, BAND, parse_window(window), threads=threads, order=order)
+        r, s = (
+            Stream({"k": keys_of(name, 150, rng), "g": rng.integers(0, 4, 150)}, each, "x")
+            for each in ts
+        )
+        windows = ("count:90,20", "time:9us,30us", "all")
+        for window, predicate in itertools.product(windows, (BAND, TERMS)):
+            job = Job(r, s, predicate, parse_window(window), threads=threads, order=order)
             job = run.complete(engine, job, {"batch": 40})
-            pairs = run.run(engine, job).pairs
-            verify.check(pairs, oracle.join(r, s, BAND, job.window), f"{name}, {window}")
+            pairs, what = run.run(engine, job).pairs, f"{name}, {window}, {predicate.text}"
+            verify.check(pairs, oracle.join(r, s, predicate, job.window), what)
             verify.check_order(pairs, job, engine.promise(job))
             assert engine.promise(job) == ("outer" if (order, threads) == ("none", 1) else order)
 
 
+@pytest.mark.parametrize("order", ["none", "outer"])
 def test_an_interrupt_while_threads_are_sent_to_work_ends_those_that_wait(
-    monkeypatch: pytest.MonkeyPatch,
+    order: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows = np.arange(100)
     r, s = (Stream({"k": rows}, rows, "x") for _ in range(2))
-    job = Job(r, s, BAND, parse_window("all"), threads=2)
+    job = Job(r, s, BAND, parse_window("all"), threads=2, order=order)
     job = run.complete(catalog.get("ibwj-flat"), job, {"batch": 200})
     crew, submitted = Crew(2), []
     index, submit = flat_engine.index_of(job, crew, 1), crew._pools[0].submit
 
     def interrupted(*call: Any) -> Any:
-        submitted.append(submit(*call))
+        submitted.append(at_work := submit(*call))
         deadline_s = time.monotonic() + 30
-        while not submitted[0].running() and time.monotonic() < deadline_s:
+        while not (at_work.running() or at_work.done()) and time.monotonic() < deadline_s:
             time.sleep(1e-3)
         raise KeyboardInterrupt  # the other thread never arrives at the first barrier
 
@@ -107,3 +114,83 @@ def test_an_interrupt_while_threads_are_sent_to_work_ends_those_that_wait(
     with crew, pytest.raises(KeyboardInterrupt):
         index.join_shared(slice(0, 100), slice(0, 100), Meter(), crew)
     assert submitted[0].done()
+
+
+class Parts(Meter):
+    """Keeps what is emitted."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.parts: list[Any] = []
+
+    def emit(self, r_rows: Any, s_rows: Any, *given: Any) -> bool:
+        """Note the arrays."""
+        self.parts.append((r_rows, s_rows))
+        return super().emit(r_rows, s_rows, *given)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_pairs_of_all_threads_lie_side_by_side(threads: int) -> None:
+    rng = np.random.default_rng(5)
+    r, s = (Stream({"k": rng.integers(0, 500, 9000)}, np.arange(9000), "x") for _ in range(2))
+    job = Job(r, s, BAND, parse_window("count:300"), threads=threads)
+    job = run.complete(catalog.get("ibwj-flat"), job, {"batch": 3000})
+    meter = Parts()
+    catalog.get("ibwj-flat").run(job, None, meter)
+    assert len(meter.parts) > 2
+    for before, after in itertools.pairwise(meter.parts):
+        assert all(memory.follows(*rows) for rows in zip(before, after, strict=True))
+
+
+def shared_out(index: Any, team: Any, threads: int, arrivals: int) -> Iterator[tuple[Any, Any]]:
+    """Yield what is planned of each arrival in all, and by each thread."""
+    whole = np.zeros((arrivals, plans.PLAN_WORDS), dtype=np.uint32)
+    keys, flat = index._columns.keys, index.flat
+    plans.plan(index._times, keys, flat.tables, flat.cuts, (0, 0), 0, arrivals, whole)
+    by_row: dict[int, list[Any]] = {int(plan[plans.ROW]): [] for plan in whole}
+    share = team._share
+    for thread in range(threads):
+        entries = ranges.plan_own(
+            index._times, keys, flat, (0, 0), arrivals, share.owned, np.uint64(thread), share.work
+        )
+        own = share.work.plan[thread * flat_team.PART :][: int(entries)]
+        rows = [int(plan[plans.ROW]) for plan in own]
+        assert rows == [row for row in by_row if row in set(rows)]  # in the order of arrival
+        for row, plan in zip(rows, own.copy(), strict=True):
+            by_row[row].append(plan)
+    for plan in whole:
+        yield plan, by_row[int(plan[plans.ROW])]
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 4])
+@pytest.mark.parametrize("kind", ["band", "equality"])
+def test_each_block_of_an_arrival_is_planned_by_the_thread_that_owns_it(
+    kind: str, threads: int
+) -> None:
+    rng = np.random.default_rng(threads)
+    for lengths, span in (((400, 300), 90), ((500, 3), 700), ((1, 300), 5), ((250, 250), 0)):
+        ts = [np.sort(rng.integers(0, span + 1, each)).astype(np.int64) for each in lengths]
+        r, s = (Stream({"k": rng.integers(0, 400, len(each))}, each, "x") for each in ts)
+        predicate = Predicate.parse("k") if kind == "equality" else Predicate.parse(band="k=k:2:30")
+        job = Job(r, s, predicate, parse_window("time:50us"), threads=threads)
+        job = run.complete(catalog.get("ibwj-flat"), job, {})
+        with Crew(threads) as crew:
+            index = flat_engine.index_of(job, crew, 1)
+        rows = slice(0, lengths[0]), slice(0, lengths[1])
+        for side, of_side in enumerate(rows):
+            index._cut_if_due(side, of_side)
+        team = flat_team.Team(threads)
+        team.begin(index.flat, index._columns.keys, ((0, lengths[0]), (0, lengths[1])), 0)
+        for plan, parts in shared_out(index, team, threads, sum(lengths)):
+            inserted = [int(part[plans.OWN]) for part in parts if part[plans.OWN] != plans.NOWHERE]
+            assert inserted == [int(plan[plans.OWN])] * bool(plan[plans.OWN] != plans.NOWHERE)
+            looked_up = sorted(
+                block
+                for part in parts
+                if part[plans.SPAN]
+                for block in range(int(part[plans.LOW_BLOCK]), int(part[plans.HIGH_BLOCK]) + 1)
+            )
+            blocks = range(int(plan[plans.LOW_BLOCK]), int(plan[plans.HIGH_BLOCK]) + 1)
+            assert looked_up == list(blocks) * bool(plan[plans.SPAN])
+            same = [plans.FIRST, plans.EXPIRED, plans.LOW, plans.WIDTH, plans.KEY]
+            assert all((part[same] == plan[same]).all() for part in parts)

@@ -12,6 +12,7 @@ import pytest
 import streamjoin as sj
 from streamjoin.engines.sliding.flat import live as flat_live
 from streamjoin.engines.sliding.flat.index import FlatIndex
+from streamjoin.engines.sliding.flat.output import Buffer
 from streamjoin.live import kept as kept_rounds
 from streamjoin.live import quick
 from streamjoin.live.payload import Rows
@@ -110,7 +111,7 @@ def test_a_call_that_fails_anywhere_leaves_the_windows_as_they_were(
         (flat_live.Buffers, "append"),
         (flat_live.Coding, "code"),
         (FlatIndex, "join_few"),
-        (FlatIndex, "_emit"),
+        (Buffer, "emit"),
         (flat_live._Pairs, "numbered"),
         (kept_rounds, "Matches"),
     ]

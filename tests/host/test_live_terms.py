@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import streamjoin as sj
-from streamjoin.engines.sliding.flat import coding, index, ways
+from streamjoin.engines.sliding.flat import coding, engine, index, output, team, ways
 from streamjoin.engines.sliding.flat import live as flat_live
 from streamjoin.engines.sliding.flat.live import FlatSession
 from streamjoin.errors import InputError
@@ -110,6 +110,22 @@ def choose_any_way(monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator) ->
     monkeypatch.setattr(flat_live, "MIN_LIVE", 16)
 
 
+def make_small(monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator) -> None:
+    """Fill buffers and parts often, and have threads share small batches."""
+    part, pairs = int(rng.choice([7, 16, 128])), int(rng.choice([64, 256]))
+    for module, name, value in (
+        (index, "MIN_ROOM", 16),
+        (index, "SHARED_PAIRS", 64),
+        (index, "PART", part),
+        (team, "PART", part),
+        (team, "MATCH_PAIRS", pairs),
+        (output, "OUTPUT_PAIRS", 64),
+        (output, "RESERVED_PAIRS", 64),
+        (engine, "MIN_SHARED", 2),
+    ):
+        monkeypatch.setattr(module, name, value)
+
+
 @pytest.mark.parametrize("number", range(CASES))
 def test_terms_of_any_types_give_the_oracles_rows_in_the_order_asked_for(
     number: int, monkeypatch: pytest.MonkeyPatch
@@ -129,12 +145,11 @@ def test_terms_of_any_types_give_the_oracles_rows_in_the_order_asked_for(
         for i in range(2)
     ]
     window, how = str(rng.choice(WINDOWS)), str(rng.choice(KINDS))
-    order, threads = str(rng.choice(["none", "outer", "inner"])), int(rng.integers(1, 3))
+    order, threads = str(rng.choice(["none", "outer", "inner"])), int(rng.integers(1, 5))
     if rng.random() < 0.7:
         choose_any_way(monkeypatch, rng)
     if rng.random() < 0.4:
-        for name, value in {"OUTPUT_PAIRS": 64, "MIN_ROOM": 16}.items():
-            monkeypatch.setattr(index, name, value)
+        make_small(monkeypatch, rng)
     what = f"SEED={SEED + number} CASES=1: {asked}, {window}, {how}, {order}, {threads}"
     right = sj.join(*sides, **asked, window=window, how=how, engine="oracle")
     found, done = [], [0, 0]

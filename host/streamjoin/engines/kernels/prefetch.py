@@ -14,6 +14,9 @@ from streamjoin.engines.kernels.jit import kernel
 AHEAD = 16
 """Tuples ahead of the current one whose memory is prefetched."""
 
+AHEAD_WORDS = 256
+"""Words ahead of what threads exchange that are prefetched: a line takes long to arrive."""
+
 
 def _ask(builder: ir.IRBuilder, pointer: Any, write: bool) -> None:
     """Emit the instruction."""

@@ -1,4 +1,4 @@
-"""Joining planned arrivals over flat indexes: look up, insert, and restore the order of arrival.
+"""Joining planned arrivals over flat indexes: look up, check, and insert.
 
 Both indexes lie in one array of blocks. Everything about an entry is decided by its row: a look-up
 compares it with the rows met, an insertion overwrites an entry whose row is no longer live. So
@@ -23,12 +23,11 @@ from streamjoin.engines.kernels.flat.blocks import (
 )
 from streamjoin.engines.kernels.flat.checking import Terms, ask_candidates, check
 from streamjoin.engines.kernels.flat.cuts import CUT_WORDS, NEXT_FREE, Map, Words, block_of, map_of
-from streamjoin.engines.kernels.flat.ordering import sort
 from streamjoin.engines.kernels.flat.plans import (
-    ARRIVAL,
     EXPIRED,
     FIRST,
     HIGH_BLOCK,
+    KEY,
     LOW,
     LOW_BLOCK,
     NEXT_BLOCK,
@@ -39,18 +38,20 @@ from streamjoin.engines.kernels.flat.plans import (
     STRIPS,
     WIDTH,
     ask,
+    number_of,
 )
+from streamjoin.engines.kernels.flat.sorting import sort
 from streamjoin.engines.kernels.jit import fused, uncounted
-from streamjoin.engines.kernels.prefetch import AHEAD, prefetch_to_write
+from streamjoin.engines.kernels.prefetch import AHEAD, AHEAD_WORDS, prefetch_to_write
 
 Codes = NDArray[np.uint32]
-Int64s = NDArray[np.int64]
 
 U32, U64 = np.uint32, np.uint64
 NO_ROOM = U64(0xFFFFFFFFFFFFFFFF)
-DONE, SCANNED, CANDIDATES, WRITTEN, PLANNER, ENTRY = range(6)
+DONE, SCANNED, CANDIDATES, WRITTEN, PLANNED, ENTRY = range(6)
 """Words of a thread's state: arrivals done, of threads that share a batch parts; blocks scanned,
-candidates, pairs written; the list and its entry from which a thread resumes."""
+candidates, pairs written; entries of the part's plan plus one, 0 without a plan, and the entry from
+which a thread resumes."""
 
 STATE_WORDS = 16
 TOGETHER = 16
@@ -197,32 +198,26 @@ def _find(
     )  # fmt: skip
     if plan[at, U64(STRIPS)] and end != NO_ROOM:
         by = map_of(flat.cuts, U64(0) if of_s else U64(CUT_WORDS))
-        end = look_up_strips(
-            flat, by, order_bits, plan, at, base, out, end, stop, state, words
-        )  # fmt: skip
+        end = look_up_strips(flat, by, order_bits, plan, at, base, out, end, stop, state, words)
     if end != NO_ROOM:
         state[words + U64(CANDIDATES)] += end - start
     return end
 
 
 @fused
-def _insert_planned(flat: Flat, keys: tuple[Codes, Codes], plan: Codes, at: np.uint64) -> None:
+def _insert_planned(flat: Flat, r_rows: np.uint64, plan: Codes, at: np.uint64) -> None:
     """Insert an arrival that others may meet."""
-    r_rows, row = U64(len(keys[0])), plan[at, U64(ROW)]
+    row, key = plan[at, U64(ROW)], plan[at, U64(KEY)]
     block, live = plan[at, U64(OWN)], plan[at, U64(EXPIRED)]
-    if block == NOWHERE or live > row:
-        return
-    if U64(row) > r_rows:
-        key = keys[1][U64(row - U32(r_rows + U64(1)))]
-        insert(flat, U64(CUT_WORDS), U64(block), key, row, live)
-    else:
-        insert(flat, U64(0), U64(block), keys[0][U64(row - U32(1))], row, live)
+    if block != NOWHERE and live <= row:
+        cut = U64(CUT_WORDS) if U64(row) > r_rows else U64(0)
+        insert(flat, cut, U64(block), key, row, live)
 
 
 @fused
 def join_planned(
     flat: Flat,
-    keys: tuple[Codes, Codes],
+    r_rows: np.uint64,
     terms: Terms,
     checked: bool,
     order_bits: np.uint64,
@@ -232,7 +227,7 @@ def join_planned(
     planned: np.uint64,
     counted: bool,
     counts: Codes,
-    thread: np.uint64,
+    count_at: np.uint64,
     state: Words,
     words: np.uint64,
     out: Codes,
@@ -243,7 +238,8 @@ def join_planned(
     """Join the arrivals of a plan from ``first`` on until all are done or there is no room.
 
     Pairs are written to ``out``: rows of R from ``base`` on, those of S ``room`` words later. If
-    ``counted``, an arrival's matches are counted in ``counts[thread]``.
+    ``counted``, an arrival's matches are counted, and their rows alone are written, not its own.
+    ``count_at`` is added to its number, modulo 2**64.
 
     Candidates that are checked are found for a few arrivals, and then checked for all of these:
     meanwhile what a check reads of them is fetched.
@@ -253,7 +249,9 @@ def join_planned(
     done, written : int
         Arrivals of the plan that are done, and pairs written in all.
     """
-    r_rows, done, is_full = U64(len(keys[0])), first, False
+    done, is_full = first, False
+    for early in range(first, min(first + U64(AHEAD), planned)):
+        ask(flat.slots, plan, early)
     while done < planned and not is_full:
         goal, at, end = min(planned, done + U64(TOGETHER)), done, written
         while at < goal:
@@ -268,46 +266,46 @@ def join_planned(
                     other_base + room, state, words,
                 )  # fmt: skip
                 if found == NO_ROOM:
-                    is_full = True
+                    is_full = not checked or at == done  # else checks may make room
                     break
                 end = found - other_base
                 if checked:
                     ask_candidates(terms, of_s, out, other_base + start, found)
                     plan[at, U64(NEXT_BLOCK)] = U32(end - start)
                 else:
-                    own = base + room if of_s else base
-                    number = plan[at, U64(ROW)] - (U32(r_rows + U64(1)) if of_s else U32(1))
-                    fill(out, own + start, number)  # a look-up left room for it
-                    for pair in range(own + start + U64(LANES), own + end):
-                        out[pair] = number
                     if inner:
-                        sort(out, other_base + start, other_base + end)
+                        sort(out, other_base + start, found)
                     if counted:
-                        counts[thread, U64(plan[at, U64(ARRIVAL)])] = U32(end - start)
-            _insert_planned(flat, keys, plan, at)
+                        prefetch_to_write(out, other_base + start + U64(AHEAD_WORDS))
+                        counts[count_at + number_of(plan, at)] = U32(end - start)
+                    else:
+                        own = base + room if of_s else base
+                        number = plan[at, U64(ROW)] - (U32(r_rows + U64(1)) if of_s else U32(1))
+                        fill(out, own + start, number)  # a look-up left room for it
+                        for pair in range(own + start + U64(LANES), own + end):
+                            out[pair] = number
+            _insert_planned(flat, r_rows, plan, at)
             at += U64(1)
-        goal, done, start = at, at, done
+        goal, done, at = at, at, done
         if not checked:
             written = end
             continue
-        at, end = start, written
+        end = written
         while at < goal:
             if plan[at, U64(SPAN)] != U32(0):
                 of_s, start = U64(plan[at, U64(ROW)]) > r_rows, end
                 own, other_base = (base + room, base) if of_s else (base, base + room)
                 end = start + U64(plan[at, U64(NEXT_BLOCK)])
-                kept = check(
-                    terms, plan, at, out, other_base + start, other_base + end,
-                    other_base + written,
-                )  # fmt: skip
-                kept -= other_base
+                start, kept = other_base + start, other_base + written
+                kept = check(terms, plan, at, out, start, other_base + end, kept) - other_base
                 if inner:
                     sort(out, other_base + written, other_base + kept)
-                number = plan[at, U64(ROW)] - (U32(r_rows + U64(1)) if of_s else U32(1))
-                for pair in range(own + written, own + kept):
-                    out[pair] = number
                 if counted:
-                    counts[thread, U64(plan[at, U64(ARRIVAL)])] = U32(kept - written)
+                    counts[count_at + number_of(plan, at)] = U32(kept - written)
+                else:
+                    number = plan[at, U64(ROW)] - (U32(r_rows + U64(1)) if of_s else U32(1))
+                    for pair in range(own + written, own + kept):
+                        out[pair] = number
                 written = kept
             at += U64(1)
     return done, written
@@ -360,8 +358,9 @@ def join_alone(
         Pairs written; ``DONE`` is ``arrivals`` if all have been joined, else there is no room.
     """
     done, written = join_planned(
-        flat, keys, terms, checked, U64(order_bits), inner, plan, state[U64(DONE)], U64(arrivals),
-        False, plan, U64(0), state, U64(0), out, U64(0), U64(first), U64(len(out)) >> U64(1),
+        flat, U64(len(keys[0])), terms, checked, U64(order_bits), inner, plan, state[U64(DONE)],
+        U64(arrivals), False, out, U64(0), state, U64(0), out, U64(0), U64(first),
+        U64(len(out)) >> U64(1),
     )  # fmt: skip
     state[U64(DONE)] = done
     return int(written - U64(first))

@@ -19,16 +19,36 @@ Codes = NDArray[np.uint32]
 Int64s = NDArray[np.int64]
 
 U32, U64 = np.uint32, np.uint64
-ROW, FIRST, SPAN, EXPIRED, OWN, LOW_BLOCK, HIGH_BLOCK, LOW, WIDTH, ARRIVAL, STRIPS, NEXT_BLOCK = (
-    range(12)
+ROW, FIRST, SPAN, EXPIRED, OWN, LOW_BLOCK, HIGH_BLOCK, LOW, WIDTH, KEY, STRIPS, NEXT_BLOCK = range(
+    12
 )
 """Words of an arrival's plan: own row plus one, first row met plus one, rows met, first live row of
 its own stream plus one, block to insert into (:data:`NOWHERE` if no arrival can match it), blocks
-to look up, lowest code to look up, how many more, where threads share a batch, the arrival's
-number, and further strips to look up, with the first block of the next one."""
+to look up, lowest code to look up, how many more, the key to insert, and further strips to look up,
+with the first block of the next one."""
 
 PLAN_WORDS = 12
 NOWHERE = U32(0xFFFFFFFF)
+
+
+class Bounds(NamedTuple):
+    """Blocks that a thread owns, each range up to below its end.
+
+    Attributes
+    ----------
+    own_first, own_end : int
+        Of the index that an arrival is inserted into.
+    met_first, met_end : int
+        Of the index that it looks up.
+    """
+
+    own_first: np.uint64
+    own_end: np.uint64
+    met_first: np.uint64
+    met_end: np.uint64
+
+
+NO_BOUNDS = Bounds(U64(0), U64(0), U64(0), U64(0))
 
 
 class Keys(NamedTuple):
@@ -142,10 +162,12 @@ def plan_one(
     at_s: np.uint64,
     r_live: int,
     s_live: int,
+    bounded: bool,
+    bounds: Bounds,
     out: Codes,
     at: np.uint64,
 ) -> None:
-    """Write the plan of an arrival."""
+    """Write the plan of an arrival; if ``bounded``, as far as it is about blocks in ``bounds``."""
     of_both = U64(len(times.r_ts))
     if is_r:
         key, low, high = keys.r_keys[at_r], keys.r_lows[at_r], keys.r_highs[at_r]
@@ -169,7 +191,6 @@ def plan_one(
         out[at, U64(SPAN)], out[at, U64(OWN)] = U32(0), NOWHERE
         out[at, U64(LOW_BLOCK)], out[at, U64(HIGH_BLOCK)] = U32(1), U32(0)
     else:
-        out[at, U64(SPAN)] = U32(max(spans, 0))
         if strips:
             high = U32(U64(high) - (strips << bits))
             following = U32(U64(low) + (U64(1) << bits))
@@ -185,7 +206,17 @@ def plan_one(
             highest = block_of(tables, r_map, high) if high != low else lowest
         out[at, U64(OWN)] = U32(own)
         out[at, U64(LOW_BLOCK)], out[at, U64(HIGH_BLOCK)] = U32(lowest), U32(highest)
-    out[at, U64(LOW)], out[at, U64(WIDTH)] = low, high - low
+        out[at, U64(SPAN)] = U32(max(spans, 0))
+        if bounded:
+            lowest, end = max(lowest, bounds.met_first), min(highest + U64(1), bounds.met_end)
+            meets = lowest < end
+            out[at, U64(SPAN)] = U32(max(spans, 0)) if meets else U32(0)
+            # What another thread owns is not prefetched either.
+            out[at, U64(LOW_BLOCK)] = U32(lowest if meets else own)
+            out[at, U64(HIGH_BLOCK)] = U32(end - U64(1) if meets else own)
+            owns = bounds.own_first <= own < bounds.own_end
+            out[at, U64(OWN)] = U32(own) if owns else NOWHERE
+    out[at, U64(LOW)], out[at, U64(WIDTH)], out[at, U64(KEY)] = low, high - low, key
 
 
 @uncounted
@@ -221,9 +252,19 @@ def plan(
     for arrival in range(U64(first), U64(end)):
         is_r = is_next_r(times, at_r, at_s)
         r_live, s_live = live_from(times, is_r, at_r, at_s, r_live, s_live)
-        plan_one(times, keys, tables, r_map, s_map, is_r, at_r, at_s, r_live, s_live, out, arrival)
+        plan_one(
+            times, keys, tables, r_map, s_map, is_r, at_r, at_s, r_live, s_live, False,
+            NO_BOUNDS, out, arrival,
+        )  # fmt: skip
         at_r += U64(is_r)
         at_s += U64(not is_r)
+
+
+@fused
+def number_of(plan: Codes, arrival: np.uint64) -> np.uint64:
+    """Return an arrival's number: what its row and the next one that it could meet add up to."""
+    met_end = U64(plan[arrival, U64(FIRST)]) + U64(plan[arrival, U64(SPAN)])
+    return met_end + U64(plan[arrival, U64(ROW)])
 
 
 @fused

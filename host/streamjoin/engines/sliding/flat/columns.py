@@ -1,8 +1,9 @@
 """The predicate as a flat index takes it: keys, ranges to look up, and what is left to check."""
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from streamjoin.engines.codes import Codes, ends
 from streamjoin.engines.crew import Crew
@@ -99,7 +100,7 @@ class FlatColumns:
         plain = r.dtype.kind == s.dtype.kind == "i" and job.r.missing is job.s.missing is None
         if len(job.predicate.terms) > 1 or isinstance(term, Equi) or not plain or not len(r):
             return False
-        (lowest, highest), (s_lowest, s_highest) = ends(r, None), ends(s, None)
+        (lowest, highest), (s_lowest, s_highest) = _ends(r, crew), _ends(s, crew)
         reach, span = int(term.lo) + int(term.hi), highest - lowest
         offset = int(term.hi) - lowest
         sums = (lowest, s_lowest + offset - reach, s_highest + offset)
@@ -136,6 +137,19 @@ class FlatColumns:
         if side:
             return keys.s_keys, keys.s_lows, keys.s_highs
         return keys.r_keys, keys.r_lows, keys.r_highs
+
+
+def _ends(column: NDArray[Any], crew: Crew) -> tuple[int, int]:
+    """Return the lowest and the highest integer, by all threads."""
+    found: list[tuple[int, int]] = []
+
+    def search(first: int, end: int) -> None:
+        found.append(ends(column[first:end], None))
+
+    if len(column) < crew.threads:
+        return ends(column, None)
+    crew.on_parts(search, len(column))
+    return min(low for low, _ in found), max(high for _, high in found)
 
 
 def _equal(r: Codes, s: Codes) -> "Keys":

@@ -14,7 +14,7 @@ order of a band (:mod:`~streamjoin.engines.sliding.flat.ways`); candidates are c
 
 With several threads each owns a range of each index's blocks for a batch. All run one kernel a
 batch: plan, join, and restore the order of arrival where an order was asked for
-(:mod:`~streamjoin.engines.kernels.flat.sharing`).
+(:mod:`~streamjoin.engines.kernels.flat.sharing`, :mod:`~streamjoin.engines.kernels.flat.ordering`).
 
 Memory for each stream and window of W tuples: 18 bytes a tuple, chains at most as much again, and
 48 bytes an arrival of a batch.
@@ -92,6 +92,7 @@ def index_of(job: Job, crew: Crew, min_shared: int) -> FlatIndex:
         batch=min(int(job.knobs["batch"]), max(1, job.tuples)),
         threads=job.threads,
         min_shared=min_shared,
+        keeps=True,
     )
 
 

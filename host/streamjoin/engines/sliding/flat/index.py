@@ -10,7 +10,8 @@ import numpy as np
 
 from streamjoin.engines.crew import Crew
 from streamjoin.engines.sliding.flat.columns import Coded
-from streamjoin.engines.sliding.flat.team import PART, Output, Team
+from streamjoin.engines.sliding.flat.output import Buffer, Output
+from streamjoin.engines.sliding.flat.team import PART, Team
 from streamjoin.engines.sliding.flat.ways import CODE_BITS
 from streamjoin.memory import aligned_words
 
@@ -20,11 +21,8 @@ if TYPE_CHECKING:
 FILLED = 7
 """Mean live entries of a block, of 15."""
 
-OUTPUT_PAIRS = 1 << 20
-"""Pairs of an output buffer, which is handed over as it is filled."""
-
 SHARED_PAIRS = 1 << 22
-"""Pairs of an output buffer of all threads together: one of them that has no room stops all."""
+"""Maximum pairs that threads write in no order before their number is checked."""
 
 MIN_ROOM = 1 << 12
 """Minimum pairs for which an output buffer is used on."""
@@ -44,7 +42,7 @@ PATIENCE = 0.25
 SCANNED = 2
 """Blocks that an arrival may scan, besides one for every two candidates, before a map is poor."""
 
-SHARED_BATCHES = 8
+SHARED_BATCHES = 16
 """Maximum batches that threads share as one: they meet the interpreter once for all."""
 
 JUDGED = 1 << 9
@@ -71,6 +69,8 @@ class FlatIndex:
         Threads that share a batch.
     min_shared : int
         Minimum arrivals of a batch that threads share.
+    keeps : bool
+        Whether all pairs are kept where they are emitted.
     """
 
     def __init__(
@@ -83,13 +83,14 @@ class FlatIndex:
         batch: int,
         threads: int,
         min_shared: int,
+        keeps: bool = False,
     ) -> None:
         from streamjoin.engines.kernels.flat import blocks, cuts, joining, plans
         from streamjoin.engines.kernels.flat import live as at_once
 
         self._columns, self._times = columns, times
         self._inner, self._batch, self._at_once = order == "inner", batch, at_once
-        self._ordered = order != "none"
+        self._order = order
         self._homes = [max(2, -(-tuples // FILLED)) for tuples in live]
         # After a cut, chains hold a block for every 15 live entries at most; then one is taken for
         # each insertion at most, and a batch begins only if there are enough.
@@ -102,8 +103,7 @@ class FlatIndex:
         self.flat = joining.Flat(aligned_words(sum(rooms) * blocks.BLOCK), tables, self._cuts)
         self._plan = np.empty((self._batch, plans.PLAN_WORDS), dtype=np.uint32)
         self._states = np.zeros((1, joining.STATE_WORDS), dtype=np.uint64)
-        self._out = np.empty(0, dtype=np.uint32)
-        self._used = 0
+        self._output = Buffer(keeps)
         self._rows = (len(times.r_ts), len(times.s_ts))
         self.first_live = [0, 0]
         self._cut_at, self._crowd = [-1, -1], [0, 0]
@@ -142,11 +142,7 @@ class FlatIndex:
 
     def begin_output(self) -> None:
         """Use the output buffer again: what was handed over has been copied."""
-        self._used = 0
-        if len(self._out) > 2 * OUTPUT_PAIRS:
-            self._out = np.empty(0, dtype=np.uint32)
-        if self._team is not None:
-            self._team.begin_output()
+        self._output.begin()
 
     @property
     def bytes(self) -> int:
@@ -200,12 +196,12 @@ class FlatIndex:
             self._settled = False
             for side, (first, end) in enumerate((r_rows, s_rows)):
                 self._cut_if_due(side, slice(first, end))
-        if (len(self._out) >> 1) - self._used < MIN_ROOM:
-            self._make_room(MIN_ROOM)
+        output = self._output
+        output.make_room(MIN_ROOM)
         times, keys, flat, terms = self._given
         self._at_once.join_few(
             times, keys, flat, terms, self._columns.checked, self._inner, (r_first, s_first),
-            arrivals, self._plan, self._state, self._out, self._used, self._notes,
+            arrivals, self._plan, self._state, output.words, output.used, self._notes,
         )  # fmt: skip
         pairs, done, r_live, s_live, scanned, candidates, *free = self._notes.tolist()
         if done < arrivals:
@@ -213,7 +209,7 @@ class FlatIndex:
             self._note(arrivals - 1, self._states, arrivals)
             self._settled = False
             return
-        self._emit(pairs, meter)
+        output.emit(pairs, meter)
         self.first_live = [r_live, s_live]
         self._seen += arrivals
         self._scanned += scanned
@@ -241,36 +237,24 @@ class FlatIndex:
         columns, state = self._columns, self._states[0]
         keys = (columns.keys.r_keys, columns.keys.s_keys)
         while done < arrivals:
-            self._make_room(MIN_ROOM)
+            self._output.make_room(MIN_ROOM)
             with meter.phase("probe"):
                 pairs = joining.join_alone(
                     self.flat, keys, columns.terms, columns.checked, columns.keys.order_bits,
-                    self._inner, self._plan, arrivals, state, self._out, self._used,
+                    self._inner, self._plan, arrivals, state, self._output.words,
+                    self._output.used,
                 )  # fmt: skip
             done = self._handed_over(pairs, done, arrivals, meter)
 
     def _handed_over(self, pairs: int, before: int, arrivals: int, meter: Output) -> int:
         """Emit pairs, make room for more where it is needed, and return the arrivals done."""
         done = int(self._states[0, 0])
-        self._emit(pairs, meter)
+        output = self._output
+        output.emit(pairs, meter)
         if done < arrivals:
-            fresh = self._used == pairs and done == before
-            self._make_room(len(self._out) if fresh else len(self._out) // 2)
+            fresh = output.used == pairs and done == before
+            output.make_room(2 * output.room if fresh else output.room)
         return done
-
-    def _make_room(self, pairs: int) -> None:
-        """Begin a new output buffer if the old one has not room for so many pairs."""
-        room = len(self._out) // 2
-        if room - self._used < pairs:
-            self._out = np.empty(2 * max(OUTPUT_PAIRS, pairs), dtype=np.uint32)
-            self._used = 0
-
-    def _emit(self, pairs: int, meter: Output) -> None:
-        if pairs:
-            room, first = len(self._out) // 2, self._used
-            self._used += pairs
-            s_first = room + first
-            meter.emit(self._out[first : first + pairs], self._out[s_first : s_first + pairs])
 
     def _join_batch(self, r_rows: slice, s_rows: slice, meter: Output, crew: Crew) -> None:
         from streamjoin.engines.kernels.flat import plans
@@ -283,26 +267,19 @@ class FlatIndex:
         )
         arrivals = sum(ends) - sum(begin)
         given = (
-            self._times, columns.keys, self.flat, columns.terms, columns.checked, self._ordered,
-            self._inner, begin, arrivals,
+            self._times, columns.keys, self.flat, columns.terms, columns.checked, begin, arrivals,
         )  # fmt: skip
-        team.begin(self.flat, columns.keys, ((begin[0], ends[0]), (begin[1], ends[1])))
-        share, room = SHARED_PAIRS // self._threads, MIN_ROOM
-        parts = -(-arrivals // PART)
-        while team.is_full or team.parts_done < parts:
-            if self._ordered:
-                self._make_room(len(team.matches) // 2)
-                end = team.join(given, (self._out, self._used), meter, crew)
-                self._emit(end - self._used, meter)
-                if team.is_full:
-                    team.grow()
-                continue
-            team.make_room(min(room, share), share)
-            team.join(given, (self._out, 0), meter, crew)
-            if team.is_stuck:
-                room = share = 2 * share  # a single arrival may have more matches
-            for rows in team.filled():
-                meter.emit(*rows)
+        rows = (begin[0], ends[0]), (begin[1], ends[1])
+        team.begin(self.flat, columns.keys, rows, self.recuts)
+        parts, output = -(-arrivals // PART), self._output
+        while team.parts_done < parts or team.holds_pairs:
+            held = len(team.matches) // 4  # of all threads together, at most
+            output.make_room(max(MIN_ROOM, held))
+            stop = min(output.room, output.used + max(SHARED_PAIRS, held))
+            end = team.join(given, self._order, (output.words, output.used, stop), meter, crew)
+            output.emit(end - output.used, meter)
+            if team.is_short(self._order):
+                team.grow()
         of_r = plans.r_rows_among(self._times, *begin, arrivals - 1)
         last = begin[0] + of_r, begin[1] + arrivals - 1 - of_r
         plans.plan(self._times, columns.keys, self.flat.tables, self._cuts, last, 0, 1, self._plan)

@@ -1,32 +1,20 @@
 """What the threads of a flat index share, and how they end together."""
 
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
-from typing import Any, Protocol
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 
 from streamjoin.engines.codes import Codes
 from streamjoin.engines.crew import Crew
-from streamjoin.tuples import Rows
+from streamjoin.engines.sliding.flat.output import Output
 
-PART = 1 << 15
-"""Maximum arrivals between two barriers: what is planned of them, 40 bytes each, fits a cache."""
+PART = 1 << 14
+"""Maximum arrivals that are planned at once: the plan, 48 bytes each, stays in a thread's cache."""
 
 MATCH_PAIRS = 1 << 14
-"""Initial pairs of a thread's buffer; it grows if a batch has more."""
-
-
-class Output(Protocol):
-    """Takes pairs, as :class:`~streamjoin.metrics.Meter`."""
-
-    def phase(self, name: str) -> AbstractContextManager[None]:
-        """Count the time inside."""
-        ...
-
-    def emit(self, r_rows: Rows, s_rows: Rows) -> object:
-        """Add pairs."""
-        ...
+"""Initial pairs of a thread's buffer; it grows if an arrival, or in order a part, has more."""
 
 
 class Team:
@@ -40,60 +28,70 @@ class Team:
     ----------
     states : ndarray of uint64, shape (threads, STATE_WORDS)
     matches : ndarray of uint32
-        Each thread's pairs, in equal shares: rows of R, then as many of S.
-    is_full : bool
-        Whether a thread had no room for its matches in the first part that is not done.
+        Room for pairs: a buffer for each thread, twice, each of rows of R, then as many of S.
     """
 
     def __init__(self, threads: int) -> None:
         from streamjoin.engines.kernels.flat import joining, plans, ranges, sharing
 
-        self._threads = threads
+        self._threads, self._recuts = threads, -1
         self.states = np.zeros((threads, joining.STATE_WORDS), dtype=np.uint64)
-        square, room = threads * threads, -(-PART // threads)
         self._share = sharing.Share(
-            lists=(
-                np.empty((square * room, plans.PLAN_WORDS), dtype=np.uint32),
-                np.empty((square * room, plans.PLAN_WORDS), dtype=np.uint32),
+            work=ranges.Work(
+                np.zeros(2 * threads * PART, dtype=np.uint8),
+                np.empty(3 * threads * PART, dtype=np.uint64),
+                np.empty((threads * PART, plans.PLAN_WORDS), dtype=np.uint32),
             ),
-            listed=np.zeros(2 * square * ranges.LINE_WORDS, dtype=np.uint64),
             owned=ranges.Owned(
                 np.zeros(2 * threads + 2, dtype=np.uint64),
                 np.zeros(2 * threads + 2, dtype=np.uint64),
+                np.zeros((2, ranges.BINS), dtype=np.uint64),
             ),
             barriers=np.zeros(sharing.BARRIERS, dtype=np.uint64),
             states=self.states.reshape(-1),
-            counts=np.zeros((threads, PART), dtype=np.uint32),
-            sums=np.zeros((threads, threads), dtype=np.uint64),
+            counts=np.zeros(2 * threads * PART, dtype=np.uint32),
+            sums=np.zeros((2 * threads, threads), dtype=np.uint64),
             cursors=np.zeros((threads, max(8, threads)), dtype=np.uint64),
         )
-        self.matches = np.empty(2 * threads * MATCH_PAIRS, dtype=np.uint32)
-        self._used = np.zeros(threads, dtype=np.int64)
-        self.is_full = False
+        self.matches = _buffers(threads, MATCH_PAIRS).reshape(-1)
 
-    def begin_output(self) -> None:
-        """Use the buffer again: what was handed over has been copied."""
-        self._used[:] = 0
+    def begin(
+        self,
+        flat: Any,
+        keys: Any,
+        rows: tuple[tuple[int, int], tuple[int, int]],
+        recuts: int,
+    ) -> None:
+        """Begin a batch of rows of R and of S: cut the ranges of blocks that the threads own.
 
-    def begin(self, flat: Any, keys: Any, rows: tuple[tuple[int, int], tuple[int, int]]) -> None:
-        """Begin a batch of rows of R and of S: cut the ranges of blocks that the threads own."""
+        Work that was sampled before a map was cut again, as ``recuts`` counts, is forgotten.
+        """
         from streamjoin.engines.kernels.flat import ranges
 
         self.states[:] = 0
-        self.is_full = False
+        if recuts != self._recuts:
+            self._share.owned.bins[:] = 0
+            self._recuts = recuts
         ranges.cut_ranges(flat, keys, *rows, self._share.owned)
 
     def join(
-        self, given: tuple[Any, ...], output: tuple[Codes, int], meter: Output, crew: Crew
+        self,
+        given: tuple[Any, ...],
+        order: str,
+        output: tuple[Codes, int, int],
+        meter: Output,
+        crew: Crew,
     ) -> int:
-        """Call :func:`~.sharing.join_shared` in each thread, once the other steps are done.
+        """Join what is not done in each thread, until all is or something has no room.
 
         Parameters
         ----------
         given : tuple
-            Its parameters from ``times`` to ``arrivals``.
+            Parameters of the kernels from ``times`` to ``arrivals``.
+        order : str
+            The order asked for.
         output : tuple
-            Its last ones, ``out`` and ``first``.
+            The output, its first word to write to, and the one at which pairs in no order end.
         meter : Output
         crew : Crew
 
@@ -102,23 +100,25 @@ class Team:
         int
             Where the output ends.
         """
-        from streamjoin.engines.kernels.flat import sharing
+        from streamjoin.engines.kernels.flat import ordering, sharing
 
-        barriers = self._share.barriers
-        settings = (
-            *given, self.parts_done, self.is_full, self._share, self.matches, self._used, *output,
-        )  # fmt: skip
+        barriers, (out, first, stop) = self._share.barriers, output
+        settings: tuple[Any, ...] = (*given, self._share, self.matches, out)
+        join: Callable[..., None]
+        if order == "none":
+            join, settings = sharing.join_apart, (*settings, stop)
+        else:
+            settings = (*settings, first, self.parts_done, order == "inner")
+            join = ordering.join_in_order
 
         def work(thread: int) -> None:
             with self._ends_together(), meter.phase("probe"):
-                sharing.join_shared(thread, *settings)
+                join(thread, *settings)
 
         barriers[:] = 0
         barriers[sharing.FULL_AT] = sharing.NEVER
-        barriers[sharing.OUT_AT] = output[1]
-        with self._ends_together():  # an interrupt may leave a thread without work
-            crew.each(work, range(self._threads))
-        self.is_full = bool(barriers[sharing.FULL_AT] != sharing.NEVER)
+        barriers[sharing.OUT_AT] = first
+        crew.together(work, self._give_up)
         return int(barriers[sharing.OUT_AT])
 
     @property
@@ -128,51 +128,51 @@ class Team:
 
         return int(self.states[:, joining.DONE].min())
 
-    @contextmanager
-    def _ends_together(self) -> Iterator[None]:
-        """When this fails or is interrupted, end the threads that wait at a barrier."""
+    @property
+    def holds_pairs(self) -> bool:
+        """Whether a thread has pairs that it has not handed over."""
+        from streamjoin.engines.kernels.flat import joining
+
+        return bool(self.states[:, joining.WRITTEN].any())
+
+    def _give_up(self) -> None:
+        """End the threads that wait at a barrier: one has failed, or an interrupt kept it away."""
         from streamjoin.engines.kernels.flat import sharing
 
+        self._share.barriers[sharing.FAILED] = 1
+
+    @contextmanager
+    def _ends_together(self) -> Iterator[None]:
+        """When this fails or is interrupted, end the others too."""
         try:
             yield
         except BaseException:
-            self._share.barriers[sharing.FAILED] = 1
+            self._give_up()
             raise
 
-    def make_room(self, pairs: int, share: int) -> None:
-        """Take a new buffer, of ``share`` pairs a thread, if a thread has room for fewer pairs."""
-        room = len(self.matches) // (2 * self._threads)
-        if room - int(self._used.max()) < pairs:
-            self.matches = np.empty(2 * self._threads * max(share, pairs), dtype=np.uint32)
-            self._used[:] = 0
+    def is_short(self, order: str) -> bool:
+        """Whether a thread's buffer has no room for a part's matches, or for those of an arrival.
 
-    def filled(self) -> Iterator[tuple[Codes, Codes]]:
-        """Yield the pairs that each thread has written, rows of R and of S; they are used."""
+        A thread that could only not hand over its matches has some.
+        """
         from streamjoin.engines.kernels.flat import joining
 
-        shares = self.matches.reshape(self._threads, 2, -1)
-        for thread, pairs in enumerate(self.states[:, joining.WRITTEN].tolist()):
-            first = int(self._used[thread])
-            self._used[thread] += pairs
-            if pairs:
-                r_rows, s_rows = shares[thread, :, first : first + pairs]
-                yield r_rows, s_rows
-        self.states[:, joining.WRITTEN] = 0
+        waits = self.states[:, joining.PLANNED] > 0
+        if order == "none":
+            waits &= self.states[:, joining.WRITTEN] == 0
+        return bool(waits.any())
 
     def grow(self) -> None:
-        """Double each thread's share of the buffer, and keep what it holds."""
-        from streamjoin.engines.kernels.flat import joining
-
-        old = self.matches.reshape(self._threads, 2, -1)
-        new = np.empty((self._threads, 2, 2 * old.shape[2]), dtype=np.uint32)
-        for thread, held in enumerate(self.states[:, joining.WRITTEN].tolist()):
-            new[thread, :, :held] = old[thread, :, :held]
+        """Double the buffers, and keep what they hold."""
+        old = self.matches.reshape(4 * self._threads, -1)
+        new = _buffers(self._threads, 2 * old.shape[1])
+        new[:, : old.shape[1]] = old
         self.matches = new.reshape(-1)
 
-    @property
-    def is_stuck(self) -> bool:
-        """Whether a thread that had no room has written nothing: an arrival needs all its room."""
-        from streamjoin.engines.kernels.flat import joining
 
-        waits = self.states[:, joining.DONE] == self.parts_done
-        return self.is_full and bool((self.states[waits, joining.WRITTEN] == 0).any())
+def _buffers(threads: int, pairs: int) -> Codes:
+    """Return buffers of so many pairs; a vector may be read across the end of the last one."""
+    from streamjoin.engines.kernels.flat import blocks
+
+    words = 4 * threads * pairs
+    return np.empty(words + blocks.LANES, dtype=np.uint32)[:words].reshape(-1, pairs)
