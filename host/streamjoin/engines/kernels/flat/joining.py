@@ -6,33 +6,19 @@ look-ups and insertions of different blocks may be done in any order, and thread
 blocks share nothing while they join.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import NDArray
 
-from streamjoin.engines.kernels.atomics import fetch_add
-from streamjoin.engines.kernels.flat.blocks import (
-    BLOCK,
-    LANES,
-    NEXT,
-    SEALED,
-    fill,
-    free_lane,
-    matches_in,
-)
+from streamjoin.engines.kernels.flat.blocks import BLOCK, LANES, NEXT, SEALED, fill, matches_in
 from streamjoin.engines.kernels.flat.checking import Terms, ask_candidates, check
-from streamjoin.engines.kernels.flat.cuts import CUT_WORDS, NEXT_FREE, Map, Words, block_of, map_of
+from streamjoin.engines.kernels.flat.cuts import CUT_WORDS, Map, Words, block_of, map_of
+from streamjoin.engines.kernels.flat.entries import Flat, insert_planned
 from streamjoin.engines.kernels.flat.plans import (
-    EXPIRED,
     FIRST,
     HIGH_BLOCK,
-    KEY,
     LOW,
     LOW_BLOCK,
     NEXT_BLOCK,
-    NOWHERE,
-    OWN,
     ROW,
     SPAN,
     STRIPS,
@@ -56,51 +42,6 @@ which a thread resumes."""
 STATE_WORDS = 16
 TOGETHER = 16
 """Arrivals whose candidates are checked together."""
-
-
-class Flat(NamedTuple):
-    """The indexes of both windows.
-
-    Attributes
-    ----------
-    slots : ndarray of uint32
-        Blocks (:mod:`~streamjoin.engines.kernels.flat.blocks`): those of R, then those of S, each
-        followed by blocks for chains.
-    tables, cuts : ndarray of uint64
-        The maps from codes to blocks (:mod:`~streamjoin.engines.kernels.flat.cuts`).
-    """
-
-    slots: Codes
-    tables: Words
-    cuts: Words
-
-
-@fused
-def insert(
-    flat: Flat, cut: np.uint64, block: np.uint64, key: np.uint32, row: np.uint32, live: np.uint32
-) -> None:
-    """Insert an entry over one whose row is not from ``live`` to below ``row``.
-
-    A full block gets a chain, whose first block alone takes more entries. Rows ascend, so the
-    blocks behind hold rows before the one at which they were sealed.
-    """
-    slots = flat.slots
-    at = block * U64(BLOCK)
-    lane = free_lane(slots, at, live, row - live)
-    if lane == U64(LANES):
-        home, sealed = at, U32(0)
-        following = U64(slots[home + U64(NEXT)])
-        at = following * U64(BLOCK)
-        if following:
-            lane, sealed = free_lane(slots, at, live, row - live), row
-        if lane == U64(LANES):
-            free = fetch_add(flat.cuts, cut + U64(NEXT_FREE), U64(1))
-            at, lane = free * U64(BLOCK), U64(0)
-            slots[at + U64(NEXT)] = U32(following)
-            slots[at + U64(SEALED)] = sealed
-            slots[home + U64(NEXT)] = U32(free)
-    slots[at + lane] = key
-    slots[at + U64(LANES) + lane] = row
 
 
 @fused
@@ -205,13 +146,126 @@ def _find(
 
 
 @fused
-def _insert_planned(flat: Flat, r_rows: np.uint64, plan: Codes, at: np.uint64) -> None:
-    """Insert an arrival that others may meet."""
-    row, key = plan[at, U64(ROW)], plan[at, U64(KEY)]
-    block, live = plan[at, U64(OWN)], plan[at, U64(EXPIRED)]
-    if block != NOWHERE and live <= row:
-        cut = U64(CUT_WORDS) if U64(row) > r_rows else U64(0)
-        insert(flat, cut, U64(block), key, row, live)
+def _join_exact(
+    flat: Flat,
+    r_rows: np.uint64,
+    inner: bool,
+    plan: Codes,
+    first: np.uint64,
+    planned: np.uint64,
+    counted: bool,
+    counts: Codes,
+    count_at: np.uint64,
+    state: Words,
+    words: np.uint64,
+    out: Codes,
+    base: np.uint64,
+    written: np.uint64,
+    room: np.uint64,
+) -> tuple[np.uint64, np.uint64]:
+    """As :func:`join_planned`, where whoever has a code that is looked up is a match."""
+    at = first
+    while at < planned:
+        ahead = at + U64(AHEAD)
+        if ahead < planned:
+            ask(flat.slots, plan, ahead)
+        if plan[at, U64(SPAN)] != U32(0):
+            row = plan[at, U64(ROW)]
+            of_s = U64(row) > r_rows
+            own, other = (base + room, base) if of_s else (base, base + room)
+            own_base, met_base = U32(1), U32(r_rows + U64(1))
+            if of_s:
+                own_base, met_base = met_base, own_base
+            start = other + written
+            end = look_up(
+                flat.slots, U64(plan[at, U64(LOW_BLOCK)]), U64(plan[at, U64(HIGH_BLOCK)]),
+                plan[at, U64(LOW)], plan, at, met_base, out, start, other + room, state, words,
+            )  # fmt: skip
+            if end == NO_ROOM:
+                break
+            state[words + U64(CANDIDATES)] += end - start
+            if inner:
+                sort(out, start, end)
+            if counted:
+                prefetch_to_write(out, start + U64(AHEAD_WORDS))
+                counts[count_at + number_of(plan, at)] = U32(end - start)
+            else:
+                own += written
+                fill(out, own, row - own_base)  # a look-up left room for it
+                for pair in range(own + U64(LANES), own + end - start):
+                    out[pair] = row - own_base
+            written += end - start
+        insert_planned(flat, r_rows, plan, at)
+        at += U64(1)
+    return at, written
+
+
+@fused
+def _join_checked(
+    flat: Flat,
+    r_rows: np.uint64,
+    terms: Terms,
+    order_bits: np.uint64,
+    inner: bool,
+    plan: Codes,
+    first: np.uint64,
+    planned: np.uint64,
+    counted: bool,
+    counts: Codes,
+    count_at: np.uint64,
+    state: Words,
+    words: np.uint64,
+    out: Codes,
+    base: np.uint64,
+    written: np.uint64,
+    room: np.uint64,
+) -> tuple[np.uint64, np.uint64]:
+    """As :func:`join_planned`, where candidates are checked.
+
+    They are found for a few arrivals, and then checked for all of these: meanwhile what a check
+    reads of them is fetched.
+    """
+    done, is_full = first, False
+    while done < planned and not is_full:
+        goal, at, end = min(planned, done + U64(TOGETHER)), done, written
+        while at < goal:
+            ahead = at + U64(AHEAD)
+            if ahead < planned:
+                ask(flat.slots, plan, ahead)
+            if plan[at, U64(SPAN)] != U32(0):
+                of_s, start = U64(plan[at, U64(ROW)]) > r_rows, end
+                other_base = base if of_s else base + room
+                found = _find(
+                    flat, r_rows, order_bits, plan, at, out, other_base + start,
+                    other_base + room, state, words,
+                )  # fmt: skip
+                if found == NO_ROOM:
+                    is_full = at == done  # else there may be room when those before are checked
+                    break
+                end = found - other_base
+                ask_candidates(terms, of_s, out, other_base + start, found)
+                plan[at, U64(NEXT_BLOCK)] = U32(end - start)
+            insert_planned(flat, r_rows, plan, at)
+            at += U64(1)
+        goal, done, at, end = at, at, done, written
+        while at < goal:
+            if plan[at, U64(SPAN)] != U32(0):
+                of_s, start = U64(plan[at, U64(ROW)]) > r_rows, end
+                own, other_base = (base + room, base) if of_s else (base, base + room)
+                end = start + U64(plan[at, U64(NEXT_BLOCK)])
+                start, kept = other_base + start, other_base + written
+                kept = check(terms, plan, at, out, start, other_base + end, kept) - other_base
+                if inner:
+                    sort(out, other_base + written, other_base + kept)
+                if counted:
+                    counts[count_at + number_of(plan, at)] = U32(kept - written)
+                else:
+                    number = plan[at, U64(ROW)] - (U32(r_rows + U64(1)) if of_s else U32(1))
+                    for pair in range(own + written, own + kept):
+                        out[pair] = number
+                written = kept
+            at += U64(1)
+    return done, written
 
 
 @fused
@@ -239,76 +293,24 @@ def join_planned(
 
     Pairs are written to ``out``: rows of R from ``base`` on, those of S ``room`` words later. If
     ``counted``, an arrival's matches are counted, and their rows alone are written, not its own.
-    ``count_at`` is added to its number, modulo 2**64.
-
-    Candidates that are checked are found for a few arrivals, and then checked for all of these:
-    meanwhile what a check reads of them is fetched.
+    ``count_at`` is added to its number, modulo 2**64. Only checked candidates may be in strips.
 
     Returns
     -------
     done, written : int
         Arrivals of the plan that are done, and pairs written in all.
     """
-    done, is_full = first, False
     for early in range(first, min(first + U64(AHEAD), planned)):
         ask(flat.slots, plan, early)
-    while done < planned and not is_full:
-        goal, at, end = min(planned, done + U64(TOGETHER)), done, written
-        while at < goal:
-            ahead = at + U64(AHEAD)
-            if ahead < planned:
-                ask(flat.slots, plan, ahead)
-            if plan[at, U64(SPAN)] != U32(0):
-                of_s, start = U64(plan[at, U64(ROW)]) > r_rows, end
-                other_base = base if of_s else base + room
-                found = _find(
-                    flat, r_rows, order_bits, plan, at, out, other_base + start,
-                    other_base + room, state, words,
-                )  # fmt: skip
-                if found == NO_ROOM:
-                    is_full = not checked or at == done  # else checks may make room
-                    break
-                end = found - other_base
-                if checked:
-                    ask_candidates(terms, of_s, out, other_base + start, found)
-                    plan[at, U64(NEXT_BLOCK)] = U32(end - start)
-                else:
-                    if inner:
-                        sort(out, other_base + start, found)
-                    if counted:
-                        prefetch_to_write(out, other_base + start + U64(AHEAD_WORDS))
-                        counts[count_at + number_of(plan, at)] = U32(end - start)
-                    else:
-                        own = base + room if of_s else base
-                        number = plan[at, U64(ROW)] - (U32(r_rows + U64(1)) if of_s else U32(1))
-                        fill(out, own + start, number)  # a look-up left room for it
-                        for pair in range(own + start + U64(LANES), own + end):
-                            out[pair] = number
-            _insert_planned(flat, r_rows, plan, at)
-            at += U64(1)
-        goal, done, at = at, at, done
-        if not checked:
-            written = end
-            continue
-        end = written
-        while at < goal:
-            if plan[at, U64(SPAN)] != U32(0):
-                of_s, start = U64(plan[at, U64(ROW)]) > r_rows, end
-                own, other_base = (base + room, base) if of_s else (base, base + room)
-                end = start + U64(plan[at, U64(NEXT_BLOCK)])
-                start, kept = other_base + start, other_base + written
-                kept = check(terms, plan, at, out, start, other_base + end, kept) - other_base
-                if inner:
-                    sort(out, other_base + written, other_base + kept)
-                if counted:
-                    counts[count_at + number_of(plan, at)] = U32(kept - written)
-                else:
-                    number = plan[at, U64(ROW)] - (U32(r_rows + U64(1)) if of_s else U32(1))
-                    for pair in range(own + written, own + kept):
-                        out[pair] = number
-                written = kept
-            at += U64(1)
-    return done, written
+    if checked:
+        return _join_checked(
+            flat, r_rows, terms, order_bits, inner, plan, first, planned, counted, counts,
+            count_at, state, words, out, base, written, room,
+        )  # fmt: skip
+    return _join_exact(
+        flat, r_rows, inner, plan, first, planned, counted, counts, count_at, state, words, out,
+        base, written, room,
+    )  # fmt: skip
 
 
 @uncounted
@@ -364,35 +366,3 @@ def join_alone(
     )  # fmt: skip
     state[U64(DONE)] = done
     return int(written - U64(first))
-
-
-@uncounted
-def refill(
-    flat: Flat, cut: int, keys: Codes, lows: Codes, highs: Codes, first: int, end: int, base: int
-) -> None:
-    """Insert the live rows ``first`` to below ``end`` of a stream into its emptied index.
-
-    Parameters
-    ----------
-    flat : Flat
-        The indexes.
-    cut : int
-        First word of the index's cut.
-    keys, lows, highs : ndarray of uint32
-        The stream's keys and ranges.
-    first, end : int
-        Rows of the stream.
-    base : int
-        Number of the stream's first row, plus one.
-    """
-    live, by = U32(first + base), map_of(flat.cuts, U64(cut))
-    last = U64(max(first, end))
-    for row in range(U64(first), last):
-        ahead = row + U64(AHEAD)
-        if ahead < last:
-            at = block_of(flat.tables, by, keys[ahead]) * U64(BLOCK)
-            prefetch_to_write(flat.slots, at)
-            prefetch_to_write(flat.slots, at + U64(LANES))
-        if lows[row] <= highs[row]:
-            block = block_of(flat.tables, by, keys[row])
-            insert(flat, U64(cut), block, keys[row], U32(row) + U32(base), live)

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 
 from streamjoin.engines.kernels.flat.checking import Terms
 from streamjoin.engines.kernels.flat.cuts import CUT_WORDS, NEXT_FREE
+from streamjoin.engines.kernels.flat.entries import Flat
 from streamjoin.engines.kernels.flat.joining import (
     CANDIDATES,
     DONE,
     SCANNED,
     STATE_WORDS,
-    Flat,
     join_alone,
 )
 from streamjoin.engines.kernels.flat.plans import EXPIRED, FIRST, ROW, Keys, Times, plan

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from streamjoin.engines.kernels.atomics import load_acquire, store_release
 from streamjoin.engines.kernels.flat.blocks import LANES, fill, move
 from streamjoin.engines.kernels.flat.checking import Terms
+from streamjoin.engines.kernels.flat.entries import Flat
 from streamjoin.engines.kernels.flat.joining import (
     DONE,
     PLANNED,
     STATE_WORDS,
     WRITTEN,
-    Flat,
 )
 from streamjoin.engines.kernels.flat.plans import Keys, Times, is_next_r, r_rows_among
 from streamjoin.engines.kernels.flat.sharing import (

@@ -14,7 +14,7 @@ from streamjoin.engines.kernels.flat.cuts import (
     map_of,
     position_of,
 )
-from streamjoin.engines.kernels.flat.joining import Flat
+from streamjoin.engines.kernels.flat.entries import Flat
 from streamjoin.engines.kernels.flat.plans import (
     Bounds,
     Keys,

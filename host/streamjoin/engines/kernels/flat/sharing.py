@@ -25,13 +25,13 @@ from streamjoin.engines.kernels.atomics import (
 )
 from streamjoin.engines.kernels.flat.checking import Terms
 from streamjoin.engines.kernels.flat.cuts import Words
+from streamjoin.engines.kernels.flat.entries import Flat
 from streamjoin.engines.kernels.flat.joining import (
     DONE,
     ENTRY,
     PLANNED,
     STATE_WORDS,
     WRITTEN,
-    Flat,
     join_planned,
 )
 from streamjoin.engines.kernels.flat.plans import Keys, Times, r_rows_among

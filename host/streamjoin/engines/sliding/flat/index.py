@@ -85,7 +85,7 @@ class FlatIndex:
         min_shared: int,
         keeps: bool = False,
     ) -> None:
-        from streamjoin.engines.kernels.flat import blocks, cuts, joining, plans
+        from streamjoin.engines.kernels.flat import blocks, cuts, entries, joining, plans
         from streamjoin.engines.kernels.flat import live as at_once
 
         self._columns, self._times = columns, times
@@ -100,7 +100,7 @@ class FlatIndex:
         self._bases = [0, rooms[0]]
         self._cuts = np.zeros(2 * cuts.CUT_WORDS, dtype=np.uint64)
         tables = np.zeros(2 * cuts.TABLE_WORDS, dtype=np.uint64)
-        self.flat = joining.Flat(aligned_words(sum(rooms) * blocks.BLOCK), tables, self._cuts)
+        self.flat = entries.Flat(aligned_words(sum(rooms) * blocks.BLOCK), tables, self._cuts)
         self._plan = np.empty((self._batch, plans.PLAN_WORDS), dtype=np.uint32)
         self._states = np.zeros((1, joining.STATE_WORDS), dtype=np.uint64)
         self._output = Buffer(keeps)
@@ -327,7 +327,7 @@ class FlatIndex:
 
     def _recut(self, side: int, rows: slice, homes: int) -> None:
         """Cut a map by the live rows and those of the next batch, and insert the live ones anew."""
-        from streamjoin.engines.kernels.flat import blocks, cuts, joining
+        from streamjoin.engines.kernels.flat import blocks, cuts, entries
 
         first = min(self.first_live[side], rows.start)
         keys, lows, highs = self._columns.of(side)
@@ -345,7 +345,7 @@ class FlatIndex:
             sample = keys[sampled][lows[sampled] <= highs[sampled]]
             cuts.cut_evenly(sample, homes, words, self._cuts, self.flat.tables)
         number = 1 + (self._rows[0] if side else 0)
-        joining.refill(self.flat, words, keys, lows, highs, first, rows.start, number)
+        entries.refill(self.flat, words, keys, lows, highs, first, rows.start, number)
         self._cut_at[side] = rows.start
         self._full[side] = base + homes + self._spare[side]
         self._crowd[side] = 0 if self._columns.hashed else self._fullest(side, rows)
