@@ -148,8 +148,8 @@ ARRAY_MUTATIONS = {
     "reset-leaves-an-offer": Mutation(
         Fault(
             "rtl.streams",
-            "front_valid, spare_valid = Signal(), Signal()",
-            "front_valid, spare_valid = Signal(reset_less=True), Signal()",
+            "(Signal(name=n) for n in",
+            "(Signal(name=n, reset_less=n == 'one') for n in",
             "a register stage keeps its payload through a reset",
         ),
         "test_handshake.py::test_a_reset_in_the_middle_leaves_an_empty_design[0.5]",

@@ -10,7 +10,7 @@ from streamjoin_hw.formal.faults import Fault
 from streamjoin_hw.formal.harness import Harness, StandIn
 from streamjoin_hw.rtl.board_top import BoardTop
 from streamjoin_hw.rtl.join import Join, output_layout
-from streamjoin_hw.rtl.streams import PipeReg
+from streamjoin_hw.rtl.streams import PingPongReg
 from streamjoin_hw.rtl.top import Top
 
 STATES = ("drained", "idle", "draining", "running", "held")
@@ -48,7 +48,7 @@ class AnyJoin(Join):
     def elaborate(self, _platform: object) -> Module:
         """Build the register stage behind free inputs."""
         m = Module()
-        m.submodules.output = output = PipeReg(output_layout(self.params))
+        m.submodules.output = output = PingPongReg(output_layout(self.params))
         m.d.comb += [
             output.i.valid.eq(self.chosen["valid"]),
             output.i.payload.eq(self.chosen["payload"]),

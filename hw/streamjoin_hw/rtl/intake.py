@@ -35,6 +35,8 @@ class Intake(Component):
         The same in the same cycle, ``ready`` and ``valid`` passed through.
     clear : Out(1)
         Empty all cores; 1 in one cycle before the first tuple of every input.
+    settling : In(1)
+        Something of before ``clear``, or of before a reset, may still be inside: no input begins.
 
     The other members are those of :class:`~streamjoin_hw.rtl.chain.sequencer.Sequencer`.
     """
@@ -42,6 +44,7 @@ class Intake(Component):
     i: stream.Interface
     o: stream.Interface
     clear: Signal
+    settling: Signal
     taken: Signal
     taken_last: Signal
     open: Signal
@@ -62,7 +65,8 @@ class Intake(Component):
 
     def __init__(self, params: DesignParams) -> None:
         self.params = params
-        bits_in = ("taken", "taken_last", "enable", "drain", "windows_written", "held", "busy")
+        bits_in = ["taken", "taken_last", "enable", "drain", "windows_written", "held", "busy"]
+        bits_in.append("settling")
         bits_out = ("open", "drained", "idle", "draining", "window_error", "running", "hold_cycle")
         super().__init__(
             {
@@ -81,6 +85,8 @@ class Intake(Component):
         """Build the phases of an input and the counts of both streams."""
         m = Module()
         in_flight, ending = Signal(IN_FLIGHT_BITS), Signal()
+        # Punctuation is due: the state alone, from a register, as many bits depend on it.
+        due = Signal()
         arrives = self.i.valid & self.i.ready
         m.d.sync += in_flight.eq(in_flight + self.taken - arrives)
         with m.If(self.taken & self.taken_last):
@@ -109,12 +115,13 @@ class Intake(Component):
             self.o.valid.eq(self.i.valid),
             self.i.ready.eq(self.o.ready),
             self.hold_cycle.eq(self.held & self.running),
+            self.end.valid.eq(due),
         ]
         for which in (0, 1):
             with m.If(arrives & (is_s == which) & ~full[which]):
                 m.d.sync += [room[which].eq(room[which] - 1), full[which].eq(room[which] == 1)]
 
-        w = _Wires(legal, ending, in_flight)
+        w = _Wires(legal, ending, in_flight, due)
         with m.FSM(name="phase"):
             self._begin(m, w, room, full)
             self._run(m, w)
@@ -136,13 +143,14 @@ class Intake(Component):
             ]
             # The windows of the first tuple's cycle count for the whole input.
             m.d.sync += [
-                w.settled.eq(~self.windows_written),
+                w.settled.eq(~self.windows_written & ~self.settling),
                 room[0].eq(self.window_r),
                 room[1].eq(self.window_s),
             ]
             with m.If(self.taken):
                 m.next = "RUN"
             with m.Elif(self.drain):
+                m.d.sync += w.due.eq(1)
                 m.next = "PUNCTUATE"
 
     def _run(self, m: Module, w: "_Wires") -> None:
@@ -165,11 +173,13 @@ class Intake(Component):
             with m.Elif(quiet != QUIET_CYCLES):
                 m.d.sync += quiet.eq(quiet + 1)
             with m.Else():
-                m.d.sync += quiet.eq(0)
+                m.d.sync += [quiet.eq(0), w.due.eq(1)]
                 m.next = "PUNCTUATE"
         with m.State("PUNCTUATE"):
-            m.d.comb += [self.running.eq(1), self.draining.eq(1), self.end.valid.eq(1)]
+            m.d.comb += [self.running.eq(1), self.draining.eq(1)]
             with m.If(self.end.ready):
+                m.d.sync += w.due.eq(0)
+            with m.If(~w.due):
                 m.next = "DONE"
         with m.State("DONE"):
             m.d.comb += self.drained.eq(1)
@@ -179,6 +189,6 @@ class Intake(Component):
 class _Wires:
     """What the states share."""
 
-    def __init__(self, legal: Signal, ending: Signal, in_flight: Signal) -> None:
-        self.legal, self.ending, self.in_flight = legal, ending, in_flight
+    def __init__(self, legal: Signal, ending: Signal, in_flight: Signal, due: Signal) -> None:
+        self.legal, self.ending, self.in_flight, self.due = legal, ending, in_flight, due
         self.settled = Signal()

@@ -15,6 +15,8 @@ acknowledgements and expiry messages for the same; on a chip, where one componen
 anyway, they would buy nothing.
 """
 
+from typing import Any
+
 from amaranth.hdl import Const, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
@@ -223,7 +225,10 @@ class FastChain(Component):
     Members
     -------
     i : In(stream.Signature(ordered_layout(params)))
+        Nothing while ``settling``.
     clear : In(1)
+    settling : Out(1)
+        After a reset or ``clear``, until it has come to all cores; from a register.
     results : Out(stream.Signature(result_layout(params)))
     held, busy, evicted
         See :func:`~streamjoin_hw.rtl.chain.collection.collect`.
@@ -231,6 +236,7 @@ class FastChain(Component):
 
     i: stream.Interface
     clear: Signal
+    settling: Signal
     results: stream.Interface
     held: Signal
     busy: Signal
@@ -243,6 +249,7 @@ class FastChain(Component):
             {
                 "i": In(stream.Signature(ordered_layout(params))),
                 "clear": In(1),
+                "settling": Out(1),
                 "results": Out(stream.Signature(result_layout(params))),
                 **gathered_members(params),
             }
@@ -262,19 +269,15 @@ class FastChain(Component):
         clears = self.clear | ~spread.complete
         clear = delayed(m, 1, clears, spread.levels + 1, name="clear")
         settling = spread.settling(m, again=clears)
-        for before, core in zip([None, *cores], cores, strict=False):
+        m.d.comb += self.settling.eq(settling)
+        tuples: Any = wiring.flipped(self.i)
+        for core in cores:
             m.d.comb += core.clear.eq(clear)
-            if before is None:
-                m.d.comb += [
-                    core.i.payload.eq(self.i.payload),
-                    core.i.valid.eq(self.i.valid & ~settling),
-                    self.i.ready.eq(core.i.ready & ~settling),
-                ]
-            else:
-                wiring.connect(m, before.o, core.i)
+            wiring.connect(m, tuples, core.i)
+            tuples = core.o
             clear = delayed(m, 1, clear, 1, name="clear_on")
         for index, core in enumerate(cores):
             m.d.comb += core.index.eq(Const(index, len(core.index)))
-        m.d.comb += cores[-1].o.ready.eq(1)
+        m.d.comb += tuples.ready.eq(1)
         collect(m, params, cores, self, resets=resets, settling=settling)
         return m

@@ -211,6 +211,7 @@ class Sequencer(Component):
             m.d.comb += finishing
             with m.If(self.end.ready):
                 m.d.sync += w.due.eq(0)
+            with m.If(~w.due):
                 m.next = "CLEAR"
         with m.State("CLEAR"):
             m.d.comb += [w.clear.eq(1), self.drained.eq(1)]
