@@ -145,6 +145,26 @@ ARRAY_MUTATIONS = {
         "test_handshake.py::test_random_inputs_are_exact[3-0.0-0.0]",
         "pairs missing",
     ),
+    "takes-after-the-last": Mutation(
+        Fault(
+            "rtl.chain.sequencer",
+            "~w.stale & ~w.ending & ~self.drain",
+            "~w.stale & ~self.drain",
+            "a tuple of the next input is taken with an input of one tuple",
+        ),
+        "test_handshake.py::test_the_next_input_waits_although_it_is_offered_at_once[step]",
+        "pairs missing",
+    ),
+    "takes-after-the-last-at-once": Mutation(
+        Fault(
+            "rtl.intake",
+            "ready &= ~w.ending & ~self.drain",
+            "ready &= ~self.drain",
+            "a tuple of the next input is taken with an input of one tuple",
+        ),
+        "test_handshake.py::test_the_next_input_waits_although_it_is_offered_at_once[fast]",
+        "pairs missing",
+    ),
     "reset-leaves-an-offer": Mutation(
         Fault(
             "rtl.streams",

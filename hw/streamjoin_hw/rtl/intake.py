@@ -85,10 +85,12 @@ class Intake(Component):
         """Build the phases of an input and the counts of both streams."""
         m = Module()
         in_flight, ending = Signal(IN_FLIGHT_BITS), Signal()
+        # A beat was taken a cycle ago: what is taken comes from far and reaches few registers.
+        took = Signal()
         # Punctuation is due: the state alone, from a register, as many bits depend on it.
         due = Signal()
         arrives = self.i.valid & self.i.ready
-        m.d.sync += in_flight.eq(in_flight + self.taken - arrives)
+        m.d.sync += [took.eq(self.taken), in_flight.eq(in_flight + took - arrives)]
         with m.If(self.taken & self.taken_last):
             m.d.sync += ending.eq(1)
 
@@ -121,7 +123,7 @@ class Intake(Component):
             with m.If(arrives & (is_s == which) & ~full[which]):
                 m.d.sync += [room[which].eq(room[which] - 1), full[which].eq(room[which] == 1)]
 
-        w = _Wires(legal, ending, in_flight, due)
+        w = _Wires(legal, ending, took, in_flight, due)
         with m.FSM(name="phase"):
             self._begin(m, w, room, full)
             self._run(m, w)
@@ -135,19 +137,19 @@ class Intake(Component):
             m.d.sync += [w.ending.eq(0), w.settled.eq(0), *(each.eq(0) for each in full)]
             m.next = "IDLE"
         with m.State("IDLE"):
-            ready = self.enable & w.settled & w.legal & ~self.windows_written & ~self.drain
+            ready = self.enable & w.settled & w.legal & ~self.windows_written
+            ready &= ~w.ending & ~self.drain
             m.d.comb += [
-                self.idle.eq(1),
+                self.idle.eq(~w.took),
+                self.running.eq(w.took),
                 self.window_error.eq(w.settled & ~w.legal),
                 self.open.eq(ready),
             ]
             # The windows of the first tuple's cycle count for the whole input.
-            m.d.sync += [
-                w.settled.eq(~self.windows_written & ~self.settling),
-                room[0].eq(self.window_r),
-                room[1].eq(self.window_s),
-            ]
-            with m.If(self.taken):
+            m.d.sync += w.settled.eq(~self.windows_written & ~self.settling)
+            with m.If(~w.took):
+                m.d.sync += [room[0].eq(self.window_r), room[1].eq(self.window_s)]
+            with m.If(w.took):
                 m.next = "RUN"
             with m.Elif(self.drain):
                 m.d.sync += w.due.eq(1)
@@ -160,7 +162,7 @@ class Intake(Component):
                 self.running.eq(1),
                 self.open.eq(self.enable & ~w.ending & ~self.drain),
             ]
-            with m.If((w.ending | self.drain) & (w.in_flight == 0)):
+            with m.If((w.ending | self.drain) & (w.in_flight == 0) & ~w.took):
                 m.next = "FLUSH"
 
     def _finish(self, m: Module, w: "_Wires") -> None:
@@ -189,6 +191,9 @@ class Intake(Component):
 class _Wires:
     """What the states share."""
 
-    def __init__(self, legal: Signal, ending: Signal, in_flight: Signal, due: Signal) -> None:
-        self.legal, self.ending, self.in_flight, self.due = legal, ending, in_flight, due
+    def __init__(
+        self, legal: Signal, ending: Signal, took: Signal, in_flight: Signal, due: Signal
+    ) -> None:
+        self.legal, self.ending, self.took = legal, ending, took
+        self.in_flight, self.due = in_flight, due
         self.settled = Signal()

@@ -137,8 +137,9 @@ class Sequencer(Component):
         ]
         m.d.sync += [
             w.written.eq(w.stale & ~(planner.start & planner.done)),
-            w.in_flight.eq(w.in_flight + self.taken - w.arrives),
-            w.all_in.eq((w.ending | self.drain) & (w.in_flight == 0)),
+            w.took.eq(self.taken),
+            w.in_flight.eq(w.in_flight + w.took - w.arrives),
+            w.all_in.eq((w.ending | self.drain) & (w.in_flight == 0) & ~w.took),
         ]
         with m.If(self.taken & self.taken_last):
             m.d.sync += w.ending.eq(1)
@@ -161,11 +162,12 @@ class Sequencer(Component):
                 m.next = "IDLE"
         with m.State("IDLE"):
             m.d.comb += [
-                self.idle.eq(1),
+                self.idle.eq(~w.took),
+                self.running.eq(w.took),
                 self.window_error.eq(~planner.legal),
-                self.open.eq(self.enable & planner.legal & ~w.stale & ~self.drain),
+                self.open.eq(self.enable & planner.legal & ~w.stale & ~w.ending & ~self.drain),
             ]
-            with m.If(self.taken):
+            with m.If(w.took):
                 m.next = "RUN"
             with m.Elif(self.drain):
                 m.d.sync += w.due.eq(1)
@@ -285,6 +287,8 @@ class _Wires:
         # Windows written since the plan was begun; the plan of reset is stale from the start.
         self.written = Signal(init=1)
         self.stale = Signal()
+        # A beat was taken a cycle ago: what is taken comes from far and reaches few registers.
+        self.took = Signal()
         self.in_flight = Signal(IN_FLIGHT_BITS)
         self.arrives = Signal()
         self.ending = Signal()
