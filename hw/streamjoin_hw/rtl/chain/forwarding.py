@@ -118,9 +118,11 @@ class ScanCore(Component):
         # Words of the running scan that were not read yet, whether there are none, the next one.
         left, resting = Signal(words_bits(params)), Signal(init=1)
         next_word = payload_of(word_bits(params))
-        free, takes = Signal(), Signal()
+        # Known a cycle ahead, as much depends on it: a hold counts a cycle later for a tuple.
+        free = Signal(name="free")
+        rests, takes = Signal(), Signal()
+        m.d.sync += [resting.eq(rests), free.eq(rests & ~matcher.hold)]
         m.d.comb += [
-            free.eq(resting & ~matcher.hold),
             takes.eq(free & self.i.valid & forward.i.ready),
             self.i.ready.eq(free & forward.i.ready),
             forward.i.valid.eq(free & self.i.valid),
@@ -147,10 +149,13 @@ class ScanCore(Component):
             word.eq(Mux(resting, Mux(is_s, r.first_word, s.first_word), next_word)),
         ]
         scan = (takes & (words != 0)) | goes_on
+        m.d.comb += rests.eq(resting)
         with m.If(takes):
-            m.d.sync += [left.eq(Mux(words == 0, 0, words - 1)), resting.eq(words <= 1)]
+            m.d.comb += rests.eq(words <= 1)
+            m.d.sync += left.eq(Mux(words == 0, 0, words - 1))
         with m.Elif(goes_on):
-            m.d.sync += [left.eq(left - 1), resting.eq(left == 1)]
+            m.d.comb += rests.eq(left == 1)
+            m.d.sync += left.eq(left - 1)
         # Before a scan it follows the first word, whether a tuple is taken or not.
         with m.If(resting | goes_on):
             m.d.sync += next_word.eq(Mux(word == params.segment_words - 1, 0, word + 1))
