@@ -48,30 +48,39 @@ class PipeStage:
         self.spare_valid: Any = harness.probe(1, f"{path}.spare_valid")
         self.spare: Any = ITEM(harness.probe(ITEM.size, f"{path}.spare"))
 
-    def claim(self, m: Module, output: Any) -> None:
+    def claim(self, m: Module) -> None:
         """Claim which of their states can be reached, beside what is claimed of every stage."""
 
 
-class PingPongStage:
-    """The registers of a :class:`~streamjoin_hw.rtl.streams.PingPongReg` at a path."""
+class PingPongTurns:
+    """What decides in a :class:`~streamjoin_hw.rtl.streams.PingPongReg` at a path."""
 
     def __init__(self, harness: Harness, path: str) -> None:
         self.harness = harness
         self.full = [harness.probe(1, f"{path}.full{k}") for k in (0, 1)]
-        kept = [harness.probe(ITEM.size, f"{path}.kept{k}") for k in (0, 1)]
-        self.enters, self.leaves = (harness.probe(1, f"{path}.{n}") for n in ("enters", "leaves"))
-        self.spare_valid: Any = harness.probe(1, f"{path}.both")
-        self.spare: Any = ITEM(Mux(self.leaves, kept[0], kept[1]))
+        self.enters, self.leaves, self.one, self.both = (
+            harness.probe(1, f"{path}.{name}") for name in ("enters", "leaves", "one", "both")
+        )
 
-    def claim(self, m: Module, output: Any) -> None:
-        """Claim which of their states can be reached, beside what is claimed of every stage."""
+    def claim(self, m: Module) -> None:
+        """Claim which of their states can be reached."""
         claim, (first, second) = self.harness.claim, self.full
-        claim(m, output.valid == (first | second), "one register is full, or none")
-        claim(m, self.spare_valid == (first & second), "both registers are full, or not")
+        claim(m, self.one == (first | second), "one register is full, or none")
+        claim(m, self.both == (first & second), "both registers are full, or not")
         same = self.enters == self.leaves
         claim(m, same == (first == second), "the registers take turns")
         due = Mux(self.leaves, second, first)
-        claim(m, ~output.valid | due, "what is full longest is given first")
+        claim(m, ~self.one | due, "what is full longest is given first")
+
+
+class PingPongStage(PingPongTurns):
+    """The registers of a :class:`~streamjoin_hw.rtl.streams.PingPongReg` at a path."""
+
+    def __init__(self, harness: Harness, path: str) -> None:
+        super().__init__(harness, path)
+        kept = [harness.probe(ITEM.size, f"{path}.kept{k}") for k in (0, 1)]
+        self.spare_valid: Any = self.both
+        self.spare: Any = ITEM(Mux(self.leaves, kept[0], kept[1]))
 
 
 class Passage(Harness):
@@ -189,7 +198,7 @@ class Passage(Harness):
         )
         if self.stage is None:
             return
-        self.stage.claim(m, output)
+        self.stage.claim(m)
         spare_valid, spare = self.stage.spare_valid, self.stage.spare
         spare_mine = spare_valid & (spare.origin == self.which)
         behind = Mux(mine, 1, 0)

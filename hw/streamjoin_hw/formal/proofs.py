@@ -135,8 +135,8 @@ EARLY_END = Fault(
 )
 LAZY_STORE = Fault(
     "rtl.chain.forwarding",
-    "resting.eq(words <= 1)",
-    "resting.eq(words <= 2)",
+    "rests.eq(words <= 1)",
+    "rests.eq(words <= 2)",
     "a tuple is taken before the last word was read",
 )
 FULL_FIFO = Fault(
