@@ -179,7 +179,7 @@ class Sequencer(Component):
                 self.running.eq(1),
                 self.open.eq(self.enable & ~w.ending & ~self.drain),
             ]
-            m.d.sync += w.bubbles.eq(planner.window)
+            m.d.sync += [w.bubbles.eq(planner.window), w.spent.eq(0)]
             with m.If(w.all_in & w.steppable):
                 # Without tuples of one side there is no pair left to meet.
                 with m.If(w.seen_r & w.seen_s):
@@ -194,11 +194,11 @@ class Sequencer(Component):
         finishing = [self.running.eq(1), self.draining.eq(1)]
         with m.State("DRAIN"):
             m.d.comb += finishing
-            with m.If(w.bubbles == 0):
+            with m.If(w.spent):
                 m.next = "FLUSH"
             with m.Elif(w.steppable):
                 m.d.comb += w.push_bubble.eq(1)
-                m.d.sync += w.bubbles.eq(w.bubbles - 1)
+                m.d.sync += [w.bubbles.eq(w.bubbles - 1), w.spent.eq(w.bubbles == 1)]
         with m.State("FLUSH"):
             m.d.comb += finishing
             with m.If(~w.steppable | self.busy):
@@ -298,7 +298,9 @@ class _Wires:
         self.due = Signal()
         self.seen_r = Signal()
         self.seen_s = Signal()
+        # Bubbles of a drain that were not pushed yet, of which there is one at least at first.
         self.bubbles = Signal(WINDOW_BITS)
+        self.spent = Signal()
         # A step may be commanded: from a register.
         self.steppable = Signal()
         self.push_bubble = Signal()
