@@ -138,9 +138,9 @@ ARRAY_MUTATIONS = {
     "drain-short": Mutation(
         Fault(
             "rtl.chain.sequencer",
-            "w.bubbles.eq(planner.window)",
-            "w.bubbles.eq((planner.window + 1) >> 1)",
-            "the drain pushes half the bubbles",
+            "w.spent.eq(w.bubbles == 1)",
+            "w.spent.eq(1)",
+            "the drain pushes one bubble",
         ),
         "test_handshake.py::test_random_inputs_are_exact[3-0.0-0.0]",
         "pairs missing",

@@ -117,9 +117,9 @@ WIDE_SCAN = Fault(
 )
 SHORT_DRAIN = Fault(
     "rtl.chain.sequencer",
-    "w.bubbles.eq(planner.window)",
-    "w.bubbles.eq(planner.window - 2)",
-    "the drain is two bubbles short",
+    "w.bubbles.eq(planner.window), w.spent.eq(0)",
+    "w.bubbles.eq(planner.window), w.spent.eq(1)",
+    "a drain pushes no bubble",
 )
 LATE_EXPIRY = Fault(
     "rtl.intake",
