@@ -138,18 +138,38 @@ ARRAY_MUTATIONS = {
     "drain-short": Mutation(
         Fault(
             "rtl.chain.sequencer",
-            "w.bubbles.eq(planner.window)",
-            "w.bubbles.eq(planner.window >> 1)",
-            "the drain pushes half the bubbles",
+            "w.spent.eq(w.bubbles == 1)",
+            "w.spent.eq(1)",
+            "the drain pushes one bubble",
         ),
         "test_handshake.py::test_random_inputs_are_exact[3-0.0-0.0]",
+        "pairs missing",
+    ),
+    "takes-after-the-last": Mutation(
+        Fault(
+            "rtl.chain.sequencer",
+            "~w.stale & ~w.ending & ~self.drain",
+            "~w.stale & ~self.drain",
+            "a tuple of the next input is taken with an input of one tuple",
+        ),
+        "test_handshake.py::test_the_next_input_waits_although_it_is_offered_at_once[step]",
+        "pairs missing",
+    ),
+    "takes-after-the-last-at-once": Mutation(
+        Fault(
+            "rtl.intake",
+            "ready &= ~w.ending & ~self.drain",
+            "ready &= ~self.drain",
+            "a tuple of the next input is taken with an input of one tuple",
+        ),
+        "test_handshake.py::test_the_next_input_waits_although_it_is_offered_at_once[fast]",
         "pairs missing",
     ),
     "reset-leaves-an-offer": Mutation(
         Fault(
             "rtl.streams",
-            "front_valid, spare_valid = Signal(), Signal()",
-            "front_valid, spare_valid = Signal(reset_less=True), Signal()",
+            "(Signal(name=n) for n in",
+            "(Signal(name=n, reset_less=n == 'one') for n in",
             "a register stage keeps its payload through a reset",
         ),
         "test_handshake.py::test_a_reset_in_the_middle_leaves_an_empty_design[0.5]",

@@ -104,7 +104,7 @@ INDEX_MUTATIONS = {
     "splitters-in-the-middle": Mutation(
         Fault(
             "rtl.join",
-            "array.splitter_load.eq(self.splitter_load & sequencer.idle)",
+            "array.splitter_load.eq(self.splitter_load & intake.idle)",
             "array.splitter_load.eq(self.splitter_load)",
             "splitters that are written while an input runs count at once",
         ),

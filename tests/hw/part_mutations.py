@@ -5,7 +5,7 @@ from tests.hw.mutation import Mutation
 from streamjoin_hw.formal.faults import Fault
 
 SPECIAL = "test_fp_add.py::test_special_values_add_as_in_numpy"
-STAGE = "test_streams.py::test_payloads_pass_once_and_in_order[0.6-0.6]"
+STAGE = "test_streams.py::test_payloads_pass_once_and_in_order[0.6-0.6-{}]"
 
 PART_MUTATIONS = {
     "stage-loses-its-spare": Mutation(
@@ -15,7 +15,7 @@ PART_MUTATIONS = {
             "m.d.sync += front.eq(self.i.payload)",
             "a register stage loses what arrived while its output was stalled",
         ),
-        STAGE,
+        STAGE.format("PipeReg"),
         "assert",
     ),
     "stage-overwrites-its-spare": Mutation(
@@ -25,7 +25,17 @@ PART_MUTATIONS = {
             "with m.If(self.i.valid | ~spare_valid):",
             "a full register stage takes what is offered to it",
         ),
-        STAGE,
+        STAGE.format("PipeReg"),
+        "assert",
+    ),
+    "stage-forgets-that-it-is-full": Mutation(
+        Fault(
+            "rtl.streams",
+            "both.eq((one & comes & ~goes) | (both & ~goes))",
+            "both.eq(one & comes & ~goes)",
+            "a stage whose two registers are full takes a third payload a cycle later",
+        ),
+        STAGE.format("PingPongReg"),
         "assert",
     ),
     "serialiser-highest-lane": Mutation(

@@ -140,9 +140,14 @@ def ends_of(
     idle: float,
     stall: float,
     first: Callable[[Any, Join], Awaitable[None]],
+    *,
+    at_once: bool = False,
 ) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
-    """Return the source of a design's inputs, and the sink that checks what it gives."""
-    begun: list[bool] = []
+    """Return the source of a design's inputs, and the sink that checks what it gives.
+
+    ``at_once``: the sink does not wait for the source to begin.
+    """
+    begun = [True] if at_once else []
 
     async def source(ctx: Any) -> None:
         await first(ctx, join)
@@ -217,6 +222,28 @@ def test_random_inputs_are_exact(cores: int, idle: float, stall: float) -> None:
     params = DesignParams(cores=cores, segment_tuples=4, lanes=3, terms=EQUI, payload_bits=10)
     workloads = [random_workload(params, rng, tuples) for tuples in (30, 1, 50)]
     run_inputs(params, workloads, idle, stall)
+
+
+@pytest.mark.parametrize("forward", ["step", "fast"])
+def test_the_next_input_waits_although_it_is_offered_at_once(forward: str) -> None:
+    """Inputs of one tuple and of few, each offered as soon as the last tuple before is taken."""
+    rng = np.random.default_rng(SEED)
+    params = DesignParams(cores=2, segment_tuples=2, terms=EQUI, payload_bits=10, forward=forward)
+    sizes = (1, 1, 2, 1, 5, 1, 3)
+    workloads = [random_workload(params, rng, n, domain=1, windows=(4, 4)) for n in sizes]
+
+    async def source(ctx: Any, join: Join) -> None:
+        await ctx.tick().until(join.idle)
+        await set_up(ctx, join, workloads[0])
+        for workload in workloads:
+            await give(ctx, join.i, beats_of(workload), pauses(SEED, 0.0))
+
+    def ends(join: Join) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
+        expected = [reference(workload) for workload in workloads]
+        sink = ends_of(join, workloads, expected, 0.0, 0.0, nothing_first, at_once=True)[1]
+        return lambda ctx: source(ctx, join), sink
+
+    run_kept(params, ends)
 
 
 @pytest.mark.parametrize("windows", [(1, 1), (1, 4), (4, 1), (8, 8), (5, 3), (2, 8), (8, 2)])

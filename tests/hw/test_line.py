@@ -31,9 +31,10 @@ LAYOUT = data.StructLayout({"origin": 8, "number": 8})
 
 
 class Line(Elaboratable):
-    """A line of places without their cores."""
+    """A line of places without their cores, and ``hops`` registers from there to its queue."""
 
-    def __init__(self, cores: int) -> None:
+    def __init__(self, cores: int, hops: int = 0) -> None:
+        self.hops = hops
         self.places = [LinePlace(LAYOUT) for _ in range(cores)]
         self.reset = Signal()
         self.end: LineEnd
@@ -42,13 +43,13 @@ class Line(Elaboratable):
         m = Module()
         for index, place in enumerate(self.places):
             m.submodules[f"place{index}"] = place
-        (self.end,) = connect_lines(m, LAYOUT, self.places, [self.reset])
+        (self.end,) = connect_lines(m, LAYOUT, self.places, [self.reset], self.hops)
         return m
 
 
-def check_line(cores: int, idle: float, stall: float, each: int = 30) -> None:
+def check_line(cores: int, hops: int, idle: float, stall: float, each: int = 30) -> None:
     """Send numbered results from every place and look at the end."""
-    line = Line(cores)
+    line = Line(cores, hops)
 
     def source(k: int) -> Any:
         async def testbench(ctx: Any) -> None:
@@ -67,19 +68,26 @@ def check_line(cores: int, idle: float, stall: float, each: int = 30) -> None:
     simulate(line, sink, *(source(k) for k in range(cores)))
 
 
+HOPS = pytest.mark.parametrize("hops", [0, 2])
+
+
+@HOPS
 @pytest.mark.parametrize("cores", [1, 2, 5, LINE_CORES])
 @pytest.mark.parametrize(("idle", "stall"), [(0.0, 0.0), (0.9, 0.0), (0.0, 0.8), (0.5, 0.5)])
 def test_a_line_passes_everything_once_and_its_queue_never_overflows(
-    cores: int, idle: float, stall: float
+    cores: int, hops: int, idle: float, stall: float
 ) -> None:
-    check_line(cores, idle, stall)
+    check_line(cores, hops, idle, stall)
 
 
+@HOPS
 @pytest.mark.parametrize("cores", [1, 3, LINE_CORES])
-def test_a_queue_that_nobody_empties_stops_its_line_before_it_overflows(cores: int) -> None:
+def test_a_queue_that_nobody_empties_stops_its_line_before_it_overflows(
+    cores: int, hops: int
+) -> None:
     """The farthest core fills the line alone, or all of them at once; then all is given."""
     for senders in ([0], range(cores)):
-        line = Line(cores)
+        line = Line(cores, hops)
 
         async def testbench(ctx: Any, line: Line = line, senders: Any = senders) -> None:
             for k in senders:
@@ -94,15 +102,16 @@ def test_a_queue_that_nobody_empties_stops_its_line_before_it_overflows(cores: i
             for _ in range(4 * line.end.places):
                 held += ctx.get(line.end.o.valid)
                 await ctx.tick()
-            assert line.end.places - cores < held <= line.end.places + 1
+            assert line.end.places - cores - hops < held <= line.end.places + 2
 
         simulate(line, testbench)
 
 
+@HOPS
 @pytest.mark.parametrize("cores", [1, LINE_CORES])
-def test_a_line_gives_a_result_in_every_cycle_after_it_was_stopped(cores: int) -> None:
+def test_a_line_gives_a_result_in_every_cycle_after_it_was_stopped(cores: int, hops: int) -> None:
     """What is queued lasts until the farthest core's results arrive."""
-    line = Line(cores)
+    line = Line(cores, hops)
 
     async def testbench(ctx: Any) -> None:
         ctx.set(line.places[0].results.valid, 1)
@@ -115,14 +124,17 @@ def test_a_line_gives_a_result_in_every_cycle_after_it_was_stopped(cores: int) -
     simulate(line, testbench)
 
 
-def test_a_reset_empties_a_line_s_queue() -> None:
-    line = Line(2)
+@pytest.mark.parametrize("cycles", [40, 4])
+@HOPS
+def test_a_reset_empties_a_line_s_end(cycles: int, hops: int) -> None:
+    """What is queued, and what is on its way there."""
+    line = Line(2, hops)
 
     async def testbench(ctx: Any) -> None:
         ctx.set(line.places[1].results.valid, 1)
-        await ctx.tick().repeat(40)
+        await ctx.tick().repeat(cycles + hops)
         ctx.set(line.places[1].results.valid, 0)
-        await ctx.tick().repeat(4)
+        await ctx.tick()
         assert ctx.get(line.end.o.valid)
         ctx.set(line.reset, 1)
         await ctx.tick()

@@ -55,7 +55,7 @@ def test_a_plan_adds_up_to_the_windows(cores: int, segment: int, lanes: int) -> 
             ctx.set(planner.start, 1)
             await ctx.tick()
             ctx.set(planner.start, 0)
-            await ctx.tick().repeat(58)
+            await ctx.tick().repeat(63)
             assert ctx.get(planner.done)
             try:
                 active = active_cores(params, *windows)

@@ -1,4 +1,4 @@
-"""The register stage: order, throughput, and that it cuts both paths."""
+"""The register stages: order, throughput, and that they cut both paths."""
 
 from typing import Any
 
@@ -6,15 +6,17 @@ import pytest
 from amaranth.lib import data
 from tests.hw.checks import give, nothing_more, pauses, simulate, take
 
-from streamjoin_hw.rtl.streams import PipeReg
+from streamjoin_hw.rtl.streams import PingPongReg, PipeReg
 
 LAYOUT = data.StructLayout({"value": 16})
+STAGES = pytest.mark.parametrize("kind", [PipeReg, PingPongReg])
 
 
+@STAGES
 @pytest.mark.parametrize("idle", [0.0, 0.6])
 @pytest.mark.parametrize("stall", [0.0, 0.6])
-def test_payloads_pass_once_and_in_order(idle: float, stall: float) -> None:
-    stage = PipeReg(LAYOUT)
+def test_payloads_pass_once_and_in_order(idle: float, stall: float, kind: Any) -> None:
+    stage = kind(LAYOUT)
     values = [(7 * k) & 0xFFFF for k in range(300)]
 
     async def source(ctx: Any) -> None:
@@ -28,8 +30,9 @@ def test_payloads_pass_once_and_in_order(idle: float, stall: float) -> None:
     simulate(stage, source, sink)
 
 
-def test_a_payload_passes_every_cycle() -> None:
-    stage = PipeReg(LAYOUT)
+@STAGES
+def test_a_payload_passes_every_cycle(kind: Any) -> None:
+    stage = kind(LAYOUT)
 
     async def testbench(ctx: Any) -> None:
         ctx.set(stage.o.ready, 1)
@@ -44,8 +47,9 @@ def test_a_payload_passes_every_cycle() -> None:
     simulate(stage, testbench)
 
 
-def test_no_path_runs_through_it_within_a_cycle() -> None:
-    stage = PipeReg(LAYOUT)
+@STAGES
+def test_no_path_runs_through_it_within_a_cycle(kind: Any) -> None:
+    stage = kind(LAYOUT)
 
     async def testbench(ctx: Any) -> None:
         ctx.set(stage.i.valid, 1)

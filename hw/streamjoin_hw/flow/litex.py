@@ -55,7 +55,7 @@ def _facts(folder: Path) -> dict[str, Any]:
     )
 
 
-class StreamJoin(Base):  # type: ignore[misc]
+class StreamJoin(Base):  # type: ignore[misc]  # LiteX has no types
     """A design in a LiteX system.
 
     Parameters

@@ -11,7 +11,7 @@ from streamjoin_hw.formal.harness import Harness
 from streamjoin_hw.rtl.chain.line import LinePlace, connect_lines
 from streamjoin_hw.rtl.split.links import Link
 from streamjoin_hw.rtl.split.queue import Queue
-from streamjoin_hw.rtl.streams import PipeReg
+from streamjoin_hw.rtl.streams import PingPongReg, PipeReg
 from streamjoin_hw.rtl.trees import Merger, MergeTree
 
 ITEM = data.StructLayout({"origin": 2, "number": 2})
@@ -41,6 +41,48 @@ HASTY_LINK = Fault(
 )
 
 
+class PipeStage:
+    """The registers of a :class:`~streamjoin_hw.rtl.streams.PipeReg` at a path."""
+
+    def __init__(self, harness: Harness, path: str) -> None:
+        self.spare_valid: Any = harness.probe(1, f"{path}.spare_valid")
+        self.spare: Any = ITEM(harness.probe(ITEM.size, f"{path}.spare"))
+
+    def claim(self, m: Module) -> None:
+        """Claim which of their states can be reached, beside what is claimed of every stage."""
+
+
+class PingPongTurns:
+    """What decides in a :class:`~streamjoin_hw.rtl.streams.PingPongReg` at a path."""
+
+    def __init__(self, harness: Harness, path: str) -> None:
+        self.harness = harness
+        self.full = [harness.probe(1, f"{path}.full{k}") for k in (0, 1)]
+        self.enters, self.leaves, self.one, self.both = (
+            harness.probe(1, f"{path}.{name}") for name in ("enters", "leaves", "one", "both")
+        )
+
+    def claim(self, m: Module) -> None:
+        """Claim which of their states can be reached."""
+        claim, (first, second) = self.harness.claim, self.full
+        claim(m, self.one == (first | second), "one register is full, or none")
+        claim(m, self.both == (first & second), "both registers are full, or not")
+        same = self.enters == self.leaves
+        claim(m, same == (first == second), "the registers take turns")
+        due = Mux(self.leaves, second, first)
+        claim(m, ~self.one | due, "what is full longest is given first")
+
+
+class PingPongStage(PingPongTurns):
+    """The registers of a :class:`~streamjoin_hw.rtl.streams.PingPongReg` at a path."""
+
+    def __init__(self, harness: Harness, path: str) -> None:
+        super().__init__(harness, path)
+        kept = [harness.probe(ITEM.size, f"{path}.kept{k}") for k in (0, 1)]
+        self.spare_valid: Any = self.both
+        self.spare: Any = ITEM(Mux(self.leaves, kept[0], kept[1]))
+
+
 class Passage(Harness):
     """Streams in, one stream out.
 
@@ -56,8 +98,10 @@ class Passage(Harness):
     busy_delay : int
         Cycles that ``busy`` is late.
     stage : str, optional
-        Path of the :class:`~streamjoin_hw.rtl.streams.PipeReg` in which everything inside is: with
-        it the proof states which states can be reached, and induction closes.
+        Path of the register stage in which everything inside is, ``kind``: with it the proof
+        states which states can be reached, and induction closes.
+    kind : type
+        What is known of its registers, :class:`PipeStage` or :class:`PingPongStage`.
     turns : bool
         Also claim that nobody is passed over more often than there are others.
     """
@@ -69,6 +113,7 @@ class Passage(Harness):
         *,
         busy_delay: int = 0,
         stage: str | None = None,
+        kind: type[PipeStage] | type[PingPongStage] = PingPongStage,
         turns: bool = False,
     ) -> None:
         super().__init__()
@@ -78,11 +123,8 @@ class Passage(Harness):
         self.turns = turns
         self.which = self.constant(range(max(2, sources)), "which")
         self.pick = self.free(1, "pick")
-        self.spare: tuple[Any, Any] | None = None
         self.turn = self.probe(sources, "dut.turn") if turns else None
-        if stage is not None:
-            spare_valid = self.probe(1, f"{stage}.spare_valid")
-            self.spare = spare_valid, ITEM(self.probe(ITEM.size, f"{stage}.spare"))
+        self.stage = None if stage is None else kind(self, stage)
 
     def parts(self, m: Module) -> tuple[list[Any], Any, Any]:
         """Make the component; return its input streams, its output stream and ``busy``."""
@@ -154,9 +196,10 @@ class Passage(Harness):
             ~(due & mine) | (output.payload.as_value() == kept),
             "payloads of one source leave unchanged and in the order in which they entered",
         )
-        if self.spare is None:
+        if self.stage is None:
             return
-        spare_valid, spare = self.spare
+        self.stage.claim(m)
+        spare_valid, spare = self.stage.spare_valid, self.stage.spare
         spare_mine = spare_valid & (spare.origin == self.which)
         behind = Mux(mine, 1, 0)
         self.claim(m, ~spare_valid | output.valid, "the spare entry fills behind the front one")
@@ -208,11 +251,24 @@ class PipeRegPassage(Passage):
     """The register stage."""
 
     def __init__(self) -> None:
-        super().__init__(1, 2, stage="dut")
+        super().__init__(1, 2, stage="dut", kind=PipeStage)
 
     def parts(self, m: Module) -> tuple[list[Any], Any, Any]:
         """Make the stage."""
         dut = PipeReg(ITEM)
+        self.drive(m, dut)
+        return [dut.i], dut.o, dut.busy
+
+
+class PingPongPassage(Passage):
+    """The register stage whose two registers take turns."""
+
+    def __init__(self) -> None:
+        super().__init__(1, 2, stage="dut")
+
+    def parts(self, m: Module) -> tuple[list[Any], Any, Any]:
+        """Make the stage."""
+        dut = PingPongReg(ITEM)
         self.drive(m, dut)
         return [dut.i], dut.o, dut.busy
 
@@ -295,12 +351,13 @@ class QueuePassage(Passage):
 
 
 class LinePassage(Passage):
-    """Two cores' places on a line and the queue at its end, which is as small as it may be."""
+    """Two cores' places on a line and its end, with a queue that is as small as it may be."""
 
     PLACES = 8
+    HOPS = 1
 
     def __init__(self) -> None:
-        super().__init__(2, self.PLACES + 3)
+        super().__init__(2, self.PLACES + 4 + self.HOPS)
 
     def parts(self, m: Module) -> tuple[list[Any], Any, Any]:
         """Make the line between two streams and one."""
@@ -311,7 +368,7 @@ class LinePassage(Passage):
                 place.results.valid.eq(self.free(1, f"i{k}_valid")),
                 place.results.payload.eq(self.free(ITEM.size, f"i{k}_payload")),
             ]
-        (end,) = connect_lines(m, ITEM, places, [Const(0, 1)])
+        (end,) = connect_lines(m, ITEM, places, [Const(0, 1)], self.HOPS)
         end.places = self.PLACES
         m.d.comb += end.o.ready.eq(self.free(1, "o_ready"))
         on_line = Cat(*(place.line_o.valid for place in places)).any()

@@ -17,6 +17,7 @@ from streamjoin_hw.formal.passage import (
     LinePassage,
     LinkPassage,
     MergerPassage,
+    PingPongPassage,
     PipeRegPassage,
     QueuePassage,
     TreePassage,
@@ -89,15 +90,18 @@ STUCK_TURNS = Fault(
 )
 VALID_AFTER_READY = Fault(
     "rtl.streams",
-    "self.o.valid.eq(front_valid)",
-    "self.o.valid.eq(front_valid & self.o.ready)",
+    "self.o.valid.eq(one)",
+    "self.o.valid.eq(one & self.o.ready)",
     "valid waits for ready",
 )
-READY_THROUGH = Fault(
-    "rtl.streams",
-    "self.i.ready.eq(~spare_valid)",
-    "self.i.ready.eq(~spare_valid | self.o.ready)",
-    "ready runs through the register stage",
+READY_THROUGH, READY_THROUGH_BOTH = (
+    Fault(
+        "rtl.streams",
+        f"self.i.ready.eq(~{full})",
+        f"self.i.ready.eq(~{full} | self.o.ready)",
+        "ready runs through the register stage",
+    )
+    for full in ("spare_valid", "both")
 )
 LATE_OLDEST = Fault(
     "rtl.memory",
@@ -113,9 +117,9 @@ WIDE_SCAN = Fault(
 )
 SHORT_DRAIN = Fault(
     "rtl.chain.sequencer",
-    "w.bubbles.eq(planner.window)",
-    "w.bubbles.eq(planner.window - 2)",
-    "the drain is two bubbles short",
+    "w.bubbles.eq(planner.window), w.spent.eq(0)",
+    "w.bubbles.eq(planner.window), w.spent.eq(1)",
+    "a drain pushes no bubble",
 )
 LATE_EXPIRY = Fault(
     "rtl.intake",
@@ -131,8 +135,8 @@ EARLY_END = Fault(
 )
 LAZY_STORE = Fault(
     "rtl.chain.forwarding",
-    "resting.eq(words <= 1)",
-    "resting.eq(words <= 2)",
+    "rests.eq(words <= 1)",
+    "rests.eq(words <= 2)",
     "a tuple is taken before the last word was read",
 )
 FULL_FIFO = Fault(
@@ -146,6 +150,12 @@ HASTY_HEADER = Fault(
     "self.i_ready.eq(~in_group | self.o_ready)",
     "self.i_ready.eq(~in_group | self.o_ready | (left == 1))",
     "a group's last word is taken whether its tuple is or not",
+)
+OVERWRITTEN = Fault(
+    "rtl.streams",
+    "holds.eq(comes & (enters == k))",
+    "holds.eq(comes & (enters != k))",
+    "the register that was not filled is taken to be full",
 )
 HASTY_TRAILER = Fault(
     "rtl.board_top",
@@ -165,6 +175,14 @@ PROOFS = {
         "the register stage loses and invents nothing",
         PipeRegPassage,
         LOST_SPARE,
+        quick_depth=6,
+        depth=12,
+        inductive=True,
+    ),
+    "ping-pong-passage": Proof(
+        "the register stage of two that take turns loses and invents nothing",
+        PingPongPassage,
+        OVERWRITTEN,
         quick_depth=6,
         depth=12,
         inductive=True,
@@ -194,7 +212,7 @@ PROOFS = {
     "tree-paths": Proof(
         "a tree is cut from its output",
         Around.tree,
-        READY_THROUGH,
+        READY_THROUGH_BOTH,
         paths=Around.all_paths(3),
     ),
     "tree-passage": Proof(
@@ -261,8 +279,8 @@ PROOFS = {
         "forwarded at once: owed pairs meet once, any gaps and stalls",
         partial(ArrayMeeting, 2, 1, 1, 2, 1, forward="fast"),
         LATE_EXPIRY,
-        quick_depth=17,
-        depth=21,
+        quick_depth=18,
+        depth=22,
     ),
     "fast-words": Proof(
         "forwarded at once, two words a core: owed pairs meet once",

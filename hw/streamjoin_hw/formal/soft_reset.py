@@ -8,9 +8,10 @@ from amaranth.lib import wiring
 from streamjoin_common.contract import DesignParams
 from streamjoin_hw.formal.faults import Fault
 from streamjoin_hw.formal.harness import Harness, StandIn
+from streamjoin_hw.formal.passage import PingPongTurns
 from streamjoin_hw.rtl.board_top import BoardTop
 from streamjoin_hw.rtl.join import Join, output_layout
-from streamjoin_hw.rtl.streams import PipeReg
+from streamjoin_hw.rtl.streams import PingPongReg
 from streamjoin_hw.rtl.top import Top
 
 STATES = ("drained", "idle", "draining", "running", "held")
@@ -48,7 +49,7 @@ class AnyJoin(Join):
     def elaborate(self, _platform: object) -> Module:
         """Build the register stage behind free inputs."""
         m = Module()
-        m.submodules.output = output = PipeReg(output_layout(self.params))
+        m.submodules.output = output = PingPongReg(output_layout(self.params))
         m.d.comb += [
             output.i.valid.eq(self.chosen["valid"]),
             output.i.payload.eq(self.chosen["payload"]),
@@ -82,6 +83,7 @@ class SoftReset(Harness):
         def any_join(params: DesignParams, **_how: Any) -> AnyJoin:
             return AnyJoin(params, chosen)
 
+        self.turns = PingPongTurns(self, f"{top}.design.output")
         self.stand_ins = [StandIn("rtl.top", "Join", any_join)]
 
     def prove(self, m: Module) -> None:
@@ -96,6 +98,7 @@ class SoftReset(Harness):
             for name in ("tvalid", "tready", "tdata", "tlast", *(() if self.board else ("tuser",)))
         }
         beat = Cat(out["tdata"], out["tlast"], *([] if self.board else [out["tuser"]]))
+        self.turns.claim(m)
         self._stays(m, dut, (out["tvalid"], out["tready"], beat), "what is offered")
         for channel in ("b", "r"):
             valid, ready, resp = (

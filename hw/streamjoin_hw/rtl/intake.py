@@ -35,6 +35,8 @@ class Intake(Component):
         The same in the same cycle, ``ready`` and ``valid`` passed through.
     clear : Out(1)
         Empty all cores; 1 in one cycle before the first tuple of every input.
+    settling : In(1)
+        Something of before ``clear``, or of before a reset, may still be inside: no input begins.
 
     The other members are those of :class:`~streamjoin_hw.rtl.chain.sequencer.Sequencer`.
     """
@@ -42,6 +44,7 @@ class Intake(Component):
     i: stream.Interface
     o: stream.Interface
     clear: Signal
+    settling: Signal
     taken: Signal
     taken_last: Signal
     open: Signal
@@ -62,7 +65,8 @@ class Intake(Component):
 
     def __init__(self, params: DesignParams) -> None:
         self.params = params
-        bits_in = ("taken", "taken_last", "enable", "drain", "windows_written", "held", "busy")
+        bits_in = ["taken", "taken_last", "enable", "drain", "windows_written", "held", "busy"]
+        bits_in.append("settling")
         bits_out = ("open", "drained", "idle", "draining", "window_error", "running", "hold_cycle")
         super().__init__(
             {
@@ -81,8 +85,12 @@ class Intake(Component):
         """Build the phases of an input and the counts of both streams."""
         m = Module()
         in_flight, ending = Signal(IN_FLIGHT_BITS), Signal()
+        # A beat was taken a cycle ago: what is taken comes from far and reaches few registers.
+        took = Signal()
+        # Punctuation is due: the state alone, from a register, as many bits depend on it.
+        due = Signal()
         arrives = self.i.valid & self.i.ready
-        m.d.sync += in_flight.eq(in_flight + self.taken - arrives)
+        m.d.sync += [took.eq(self.taken), in_flight.eq(in_flight + took - arrives)]
         with m.If(self.taken & self.taken_last):
             m.d.sync += ending.eq(1)
 
@@ -109,12 +117,13 @@ class Intake(Component):
             self.o.valid.eq(self.i.valid),
             self.i.ready.eq(self.o.ready),
             self.hold_cycle.eq(self.held & self.running),
+            self.end.valid.eq(due),
         ]
         for which in (0, 1):
             with m.If(arrives & (is_s == which) & ~full[which]):
                 m.d.sync += [room[which].eq(room[which] - 1), full[which].eq(room[which] == 1)]
 
-        w = _Wires(legal, ending, in_flight)
+        w = _Wires(legal, ending, took, in_flight, due)
         with m.FSM(name="phase"):
             self._begin(m, w, room, full)
             self._run(m, w)
@@ -128,21 +137,22 @@ class Intake(Component):
             m.d.sync += [w.ending.eq(0), w.settled.eq(0), *(each.eq(0) for each in full)]
             m.next = "IDLE"
         with m.State("IDLE"):
-            ready = self.enable & w.settled & w.legal & ~self.windows_written & ~self.drain
+            ready = self.enable & w.settled & w.legal & ~self.windows_written
+            ready &= ~w.ending & ~self.drain
             m.d.comb += [
-                self.idle.eq(1),
+                self.idle.eq(~w.took),
+                self.running.eq(w.took),
                 self.window_error.eq(w.settled & ~w.legal),
                 self.open.eq(ready),
             ]
             # The windows of the first tuple's cycle count for the whole input.
-            m.d.sync += [
-                w.settled.eq(~self.windows_written),
-                room[0].eq(self.window_r),
-                room[1].eq(self.window_s),
-            ]
-            with m.If(self.taken):
+            m.d.sync += w.settled.eq(~self.windows_written & ~self.settling)
+            with m.If(~w.took):
+                m.d.sync += [room[0].eq(self.window_r), room[1].eq(self.window_s)]
+            with m.If(w.took):
                 m.next = "RUN"
             with m.Elif(self.drain):
+                m.d.sync += w.due.eq(1)
                 m.next = "PUNCTUATE"
 
     def _run(self, m: Module, w: "_Wires") -> None:
@@ -152,7 +162,7 @@ class Intake(Component):
                 self.running.eq(1),
                 self.open.eq(self.enable & ~w.ending & ~self.drain),
             ]
-            with m.If((w.ending | self.drain) & (w.in_flight == 0)):
+            with m.If((w.ending | self.drain) & (w.in_flight == 0) & ~w.took):
                 m.next = "FLUSH"
 
     def _finish(self, m: Module, w: "_Wires") -> None:
@@ -165,11 +175,13 @@ class Intake(Component):
             with m.Elif(quiet != QUIET_CYCLES):
                 m.d.sync += quiet.eq(quiet + 1)
             with m.Else():
-                m.d.sync += quiet.eq(0)
+                m.d.sync += [quiet.eq(0), w.due.eq(1)]
                 m.next = "PUNCTUATE"
         with m.State("PUNCTUATE"):
-            m.d.comb += [self.running.eq(1), self.draining.eq(1), self.end.valid.eq(1)]
+            m.d.comb += [self.running.eq(1), self.draining.eq(1)]
             with m.If(self.end.ready):
+                m.d.sync += w.due.eq(0)
+            with m.If(~w.due):
                 m.next = "DONE"
         with m.State("DONE"):
             m.d.comb += self.drained.eq(1)
@@ -179,6 +191,9 @@ class Intake(Component):
 class _Wires:
     """What the states share."""
 
-    def __init__(self, legal: Signal, ending: Signal, in_flight: Signal) -> None:
-        self.legal, self.ending, self.in_flight = legal, ending, in_flight
+    def __init__(
+        self, legal: Signal, ending: Signal, took: Signal, in_flight: Signal, due: Signal
+    ) -> None:
+        self.legal, self.ending, self.took = legal, ending, took
+        self.in_flight, self.due = in_flight, due
         self.settled = Signal()

@@ -25,7 +25,7 @@ from streamjoin_hw.rtl.intake import Intake
 from streamjoin_hw.rtl.kinds.oldest import OldestFirst
 from streamjoin_hw.rtl.kinds.stage import KindStage, kind_setting
 from streamjoin_hw.rtl.split.array import setting_members
-from streamjoin_hw.rtl.streams import Component, PipeReg, View, payload_of
+from streamjoin_hw.rtl.streams import Component, PingPongReg, View, payload_of
 
 
 def output_layout(params: DesignParams) -> data.StructLayout:
@@ -125,19 +125,7 @@ class Join(Component):
         m.submodules.sequencer = sequencer
         m.submodules.chain = array
         if params.stores_in_turn:
-            wiring.connect(m, sequencer.o, array.i)
-            m.d.comb += array.clear.eq(sequencer.clear)
-            for name in setting_members(params):
-                m.d.comb += getattr(array, name).eq(getattr(self, name))
-            if params.design == "splitjoin":
-                m.d.comb += array.idle.eq(sequencer.idle)
-            if params.has_groups:
-                m.d.comb += array.draining.eq(sequencer.draining)
-            for name, member in index_settings(params).items():
-                port, inner = getattr(self, name), getattr(array, name)
-                m.d.comb += inner.eq(port) if member.flow == In else port.eq(inner)
-            if params.design == "splitjoin-index":
-                m.d.comb += array.splitter_load.eq(self.splitter_load & sequencer.idle)
+            self._forward(m, sequencer, array)
         else:
             for name in ("command", "plan", "r_entry", "s_entry"):
                 m.d.comb += getattr(array, name).eq(getattr(sequencer, name))
@@ -145,7 +133,7 @@ class Join(Component):
         kinds = self._kinds(m, sequencer, array)
         is_open = sequencer.open if kinds is None else sequencer.open & kinds.room
         results: Any = array.results if kinds is None else kinds.o
-        m.submodules.output = output = PipeReg(output_layout(self.params))
+        m.submodules.output = output = PingPongReg(output_layout(self.params))
 
         m.d.comb += [
             *self._enter(encoder, kinds),
@@ -179,6 +167,25 @@ class Join(Component):
         self._give(m, output, results, sequencer.end, star)
         wiring.connect(m, output.o, wiring.flipped(self.o))
         return m
+
+    def _forward(self, m: Module, intake: Any, array: Any) -> None:
+        """Connect the intake and its settings to an array that stores tuples in turn."""
+        params = self.params.array
+        wiring.connect(m, intake.o, array.i)
+        m.d.comb += array.clear.eq(intake.clear)
+        for name in setting_members(params):
+            m.d.comb += getattr(array, name).eq(getattr(self, name))
+        if params.design == "handshake":
+            m.d.comb += intake.settling.eq(array.settling)
+        if params.design == "splitjoin":
+            m.d.comb += array.idle.eq(intake.idle)
+        if params.has_groups:
+            m.d.comb += array.draining.eq(intake.draining)
+        for name, member in index_settings(params).items():
+            port, inner = getattr(self, name), getattr(array, name)
+            m.d.comb += inner.eq(port) if member.flow == In else port.eq(inner)
+        if params.design == "splitjoin-index":
+            m.d.comb += array.splitter_load.eq(self.splitter_load & intake.idle)
 
     def _kinds(self, m: Module, sequencer: Any, array: Any) -> KindStage | None:
         """Put the stage that decides all kinds of join around the array, if there is one."""
@@ -230,7 +237,7 @@ class Join(Component):
         return Mux(idle, self.band.as_value(), kept.as_value())
 
     @staticmethod
-    def _give(m: Module, output: PipeReg, results: Any, end: Any, star: Any) -> None:
+    def _give(m: Module, output: PingPongReg, results: Any, end: Any, star: Any) -> None:
         """Put results and the end into the output, never both: one is due without the other."""
         beat = output.i.p
         m.d.comb += [

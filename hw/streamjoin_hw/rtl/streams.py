@@ -18,7 +18,7 @@ from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING, Any
 
-from amaranth.hdl import Cat, Module, Signal, Value
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -243,4 +243,63 @@ class PipeReg(Component):
         # decides about so many registers.
         with m.If(~spare_valid):
             m.d.sync += spare.eq(self.i.payload)
+        return m
+
+
+class PingPongReg(Component):
+    """Two registers that take turns: a stage whose registers lie far from each other.
+
+    Latency 1 cycle, throughput 1 payload a cycle, as :class:`PipeReg`. Whether a register of a
+    payload is written is one flip-flop's to say, and no stream's: a register that is not full
+    copies whatever is offered. ``i.ready`` and ``o.valid`` are flip-flops; ``o.payload`` is chosen
+    from both registers, a LUT for each bit.
+
+    Parameters
+    ----------
+    shape : shape-like
+        Shape of the payload.
+
+    Members
+    -------
+    i : In(stream.Signature(shape))
+    o : Out(stream.Signature(shape))
+    busy : Out(1)
+        A payload is inside.
+    """
+
+    i: stream.Interface
+    o: stream.Interface
+    busy: Signal
+
+    def __init__(self, shape: data.Layout) -> None:
+        self.shape = shape
+        super().__init__(
+            {"i": In(stream.Signature(shape)), "o": Out(stream.Signature(shape)), "busy": Out(1)}
+        )
+
+    def elaborate(self, _platform: object) -> Module:
+        """Build the registers and their turns."""
+        m = Module()
+        # Which register is full, whether one is, and both.
+        full = [Signal(name=f"full{k}") for k in (0, 1)]
+        one, both, enters, leaves = (Signal(name=n) for n in ("one", "both", "enters", "leaves"))
+        comes, goes = self.i.valid & ~both, self.o.ready & one
+        kept = [payload_of(self.shape, name=f"kept{k}") for k in (0, 1)]
+        m.d.comb += [
+            self.i.ready.eq(~both),
+            self.o.valid.eq(one),
+            self.o.payload.eq(Mux(leaves, kept[1].as_value(), kept[0].as_value())),
+            self.busy.eq(one),
+        ]
+        m.d.sync += [
+            enters.eq(enters ^ comes),
+            leaves.eq(leaves ^ goes),
+            one.eq(comes | both | (one & ~goes)),
+            both.eq((one & comes & ~goes) | (both & ~goes)),
+        ]
+        for k, (register, holds) in enumerate(zip(kept, full, strict=True)):
+            with m.If(~holds):
+                m.d.sync += [register.eq(self.i.payload), holds.eq(comes & (enters == k))]
+            with m.Elif(goes & (leaves == k)):
+                m.d.sync += holds.eq(0)
         return m

@@ -7,7 +7,7 @@ from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from streamjoin_hw.rtl.streams import Component, PipeReg, one_of
+from streamjoin_hw.rtl.streams import Component, PingPongReg, one_of
 
 
 def lowest(bits: Value) -> Value:
@@ -22,8 +22,8 @@ class Merger(Component):
     so a payload waits for at most ``inputs - 1`` others. A register holds whose turn it is, chosen
     one cycle ahead: latency 1 cycle for the input whose turn it is, 2 for another one, if
     nothing else is offered. Throughput 1 payload a cycle: a cycle is lost only when the last
-    payload of one input was taken and the next one, of another input, arrives later. The output
-    and every input's ``ready`` are registers.
+    payload of one input was taken and the next one, of another input, arrives later. No path
+    leads from the output to an input or back.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ class Merger(Component):
     def elaborate(self, _platform: object) -> Module:
         """Build the turns and the output register."""
         m = Module()
-        m.submodules.output = output = PipeReg(self.layout)
+        m.submodules.output = output = PingPongReg(self.layout)
         streams = [self.input(k) for k in range(self.inputs)]
         offered = Cat(*(each.valid for each in streams))
         # Bit k of `turn`: it is input k's turn. Never none, never two.

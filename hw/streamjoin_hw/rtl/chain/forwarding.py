@@ -15,6 +15,8 @@ acknowledgements and expiry messages for the same; on a chip, where one componen
 anyway, they would buy nothing.
 """
 
+from typing import Any
+
 from amaranth.hdl import Const, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
@@ -116,9 +118,11 @@ class ScanCore(Component):
         # Words of the running scan that were not read yet, whether there are none, the next one.
         left, resting = Signal(words_bits(params)), Signal(init=1)
         next_word = payload_of(word_bits(params))
-        free, takes = Signal(), Signal()
+        # Known a cycle ahead, as much depends on it: a hold counts a cycle later for a tuple.
+        free = Signal(name="free")
+        rests, takes = Signal(), Signal()
+        m.d.sync += [resting.eq(rests), free.eq(rests & ~matcher.hold)]
         m.d.comb += [
-            free.eq(resting & ~matcher.hold),
             takes.eq(free & self.i.valid & forward.i.ready),
             self.i.ready.eq(free & forward.i.ready),
             forward.i.valid.eq(free & self.i.valid),
@@ -145,10 +149,13 @@ class ScanCore(Component):
             word.eq(Mux(resting, Mux(is_s, r.first_word, s.first_word), next_word)),
         ]
         scan = (takes & (words != 0)) | goes_on
+        m.d.comb += rests.eq(resting)
         with m.If(takes):
-            m.d.sync += [left.eq(Mux(words == 0, 0, words - 1)), resting.eq(words <= 1)]
+            m.d.comb += rests.eq(words <= 1)
+            m.d.sync += left.eq(Mux(words == 0, 0, words - 1))
         with m.Elif(goes_on):
-            m.d.sync += [left.eq(left - 1), resting.eq(left == 1)]
+            m.d.comb += rests.eq(left == 1)
+            m.d.sync += left.eq(left - 1)
         # Before a scan it follows the first word, whether a tuple is taken or not.
         with m.If(resting | goes_on):
             m.d.sync += next_word.eq(Mux(word == params.segment_words - 1, 0, word + 1))
@@ -223,7 +230,10 @@ class FastChain(Component):
     Members
     -------
     i : In(stream.Signature(ordered_layout(params)))
+        Nothing while ``settling``.
     clear : In(1)
+    settling : Out(1)
+        After a reset or ``clear``, until it has come to all cores; from a register.
     results : Out(stream.Signature(result_layout(params)))
     held, busy, evicted
         See :func:`~streamjoin_hw.rtl.chain.collection.collect`.
@@ -231,6 +241,7 @@ class FastChain(Component):
 
     i: stream.Interface
     clear: Signal
+    settling: Signal
     results: stream.Interface
     held: Signal
     busy: Signal
@@ -243,6 +254,7 @@ class FastChain(Component):
             {
                 "i": In(stream.Signature(ordered_layout(params))),
                 "clear": In(1),
+                "settling": Out(1),
                 "results": Out(stream.Signature(result_layout(params))),
                 **gathered_members(params),
             }
@@ -262,19 +274,15 @@ class FastChain(Component):
         clears = self.clear | ~spread.complete
         clear = delayed(m, 1, clears, spread.levels + 1, name="clear")
         settling = spread.settling(m, again=clears)
-        for before, core in zip([None, *cores], cores, strict=False):
+        m.d.comb += self.settling.eq(settling)
+        tuples: Any = wiring.flipped(self.i)
+        for core in cores:
             m.d.comb += core.clear.eq(clear)
-            if before is None:
-                m.d.comb += [
-                    core.i.payload.eq(self.i.payload),
-                    core.i.valid.eq(self.i.valid & ~settling),
-                    self.i.ready.eq(core.i.ready & ~settling),
-                ]
-            else:
-                wiring.connect(m, before.o, core.i)
+            wiring.connect(m, tuples, core.i)
+            tuples = core.o
             clear = delayed(m, 1, clear, 1, name="clear_on")
         for index, core in enumerate(cores):
             m.d.comb += core.index.eq(Const(index, len(core.index)))
-        m.d.comb += cores[-1].o.ready.eq(1)
+        m.d.comb += tuples.ready.eq(1)
         collect(m, params, cores, self, resets=resets, settling=settling)
         return m

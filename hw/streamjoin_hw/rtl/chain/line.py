@@ -15,13 +15,13 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
-from amaranth.hdl import Assert, Module, Mux, Signal, Value
+from amaranth.hdl import Assert, Cat, Module, Mux, ResetInserter, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from streamjoin_common.contract import DesignParams
-from streamjoin_hw.rtl.streams import Component, View, met_layout, payload_of, registers_of
+from streamjoin_hw.rtl.streams import Component, PingPongReg, View, met_layout, registers_of
 
 LINE_CORES = 8
 """Maximum cores of a line: a result passes each of them, in a cycle."""
@@ -29,7 +29,8 @@ LINE_CORES = 8
 STOP_WORDS = 3
 """Words beside a line's that still arrive after the one by which a queue begins to be full.
 
-Its level shows it (1 cycle), the stop is registered at the queue (1) and in the core (1).
+Its level shows it (1 cycle), the stop is registered at the queue (1) and in the core (1). Each
+register between the last core and the queue makes two more.
 """
 
 
@@ -124,9 +125,9 @@ def add_place(m: Module, core: Any, results: stream.Interface) -> View:
 
 
 class LineEnd(Component):
-    """The queue at the end of a line.
+    """The end of a line: registers on the way to where all lines end, and there a queue.
 
-    Latency 2 cycles, throughput 1 result a cycle.
+    Latency ``2 + hops`` cycles, throughput 1 result a cycle.
 
     Parameters
     ----------
@@ -134,6 +135,8 @@ class LineEnd(Component):
         Layout of a result.
     cores : int
         Cores of the line.
+    hops : int
+        Registers between the last core and the queue, which nothing makes wait.
 
     Members
     -------
@@ -144,7 +147,7 @@ class LineEnd(Component):
     line_stop : Out(1)
         To every core of the line; from a register.
     o : Out(stream.Signature(layout))
-        From registers.
+        From a :class:`~streamjoin_hw.rtl.streams.PingPongReg`.
     busy : Out(1)
         A result is inside.
     """
@@ -155,12 +158,13 @@ class LineEnd(Component):
     o: stream.Interface
     busy: Signal
 
-    def __init__(self, layout: data.Layout, cores: int) -> None:
+    def __init__(self, layout: data.Layout, cores: int, hops: int = 0) -> None:
         self.layout = layout
-        self.cores = cores
+        self.hops = hops
+        self.under_way = cores + STOP_WORDS + 2 * hops
         # As many places again as there are results under way: what is queued lasts until new ones
         # arrive.
-        self.places = 1 << (2 * (cores + STOP_WORDS) - 1).bit_length()
+        self.places = 1 << (2 * self.under_way - 1).bit_length()
         super().__init__(
             {
                 "line_i": In(line_layout(layout)),
@@ -172,51 +176,63 @@ class LineEnd(Component):
         )
 
     def elaborate(self, _platform: object) -> Module:
-        """Build memory, pointers and the register in front of the output."""
+        """Build the registers of the way, memory, pointers and the register at the output."""
         m = Module()
+        arrives, on_way = self.line_i, []
+        stop: Signal = self.line_stop
+        for hop in range(self.hops):
+            place = registers_of(line_layout(self.layout), "valid", name=f"hop{hop}")
+            earlier = Signal(name=f"stop{hop}")
+            m.d.sync += [place.eq(arrives), stop.eq(earlier)]
+            with m.If(self.reset):
+                m.d.sync += place.valid.eq(0)
+            arrives, stop = place, earlier
+            on_way.append(place.valid)
         memory: Any = Memory(shape=self.layout, depth=self.places, init=[])
         m.submodules.memory = memory
+        m.submodules.output = output = ResetInserter(self.reset)(PingPongReg(self.layout))
         write, read = memory.write_port(), memory.read_port(domain="comb")
         begin, end, level = (
             Signal(range(self.places + many), name=name, reset_less=True)
             for name, many in (("begin", 0), ("end", 0), ("level", 1))
         )
-        valid, waits, payload = Signal(reset_less=True), Signal(), payload_of(self.layout)
-        takes, lost = Signal(), Signal()
+        waits, takes, lost = (Signal(name=name) for name in ("waits", "takes", "lost"))
         m.d.comb += [
             write.addr.eq(end),
-            write.data.eq(self.line_i.body),
-            write.en.eq(self.line_i.valid),
+            write.data.eq(arrives.body),
+            write.en.eq(arrives.valid),
             read.addr.eq(begin),
             waits.eq(level != 0),
-            takes.eq(waits & (self.o.ready | ~valid)),
-            self.o.valid.eq(valid),
-            self.o.payload.eq(payload),
-            self.busy.eq(waits | valid),
+            output.i.valid.eq(waits),
+            output.i.payload.eq(read.data),
+            takes.eq(waits & output.i.ready),
+            self.busy.eq(waits | output.busy | Cat(*on_way).any()),
             Assert(~lost, "a line's queue overflowed"),
         ]
+        wiring.connect(m, output.o, wiring.flipped(self.o))
         m.d.sync += [
-            lost.eq(self.line_i.valid & (level == self.places)),
-            end.eq(end + self.line_i.valid),
+            lost.eq(arrives.valid & (level == self.places)),
+            end.eq(end + arrives.valid),
             begin.eq(begin + takes),
-            level.eq(level + self.line_i.valid - takes),
-            self.line_stop.eq(level > self.places - self.cores - STOP_WORDS),
+            level.eq(level + arrives.valid - takes),
+            stop.eq(level > self.places - self.under_way),
         ]
-        with m.If(self.o.ready | ~valid):
-            m.d.sync += [valid.eq(waits), payload.eq(read.data)]
         with m.If(self.reset):
-            m.d.sync += [begin.eq(0), end.eq(0), level.eq(0), valid.eq(0)]
+            m.d.sync += [begin.eq(0), end.eq(0), level.eq(0)]
         return m
 
 
 def connect_lines(
-    m: Module, layout: data.Layout, cores: Sequence[Any], resets: Sequence[Value]
+    m: Module, layout: data.Layout, cores: Sequence[Any], resets: Sequence[Value], hops: int = 0
 ) -> list[LineEnd]:
-    """Put cores on lines, the first one of each without a neighbour; return the lines' ends."""
+    """Put cores on lines, the first one of each without a neighbour; return the lines' ends.
+
+    ``hops``: registers between a line's last core and its queue.
+    """
     ends: list[LineEnd] = []
     left = list(cores)
     for length, reset in zip(line_lengths(len(cores)), resets, strict=True):
-        m.submodules[f"line{len(ends)}"] = end = LineEnd(layout, length)
+        m.submodules[f"line{len(ends)}"] = end = LineEnd(layout, length, hops)
         m.d.comb += end.reset.eq(reset)
         line, left = left[:length], left[length:]
         for before, after in zip(line, [*line[1:], end], strict=True):

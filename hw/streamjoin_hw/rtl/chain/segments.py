@@ -81,7 +81,7 @@ class Divider(Component):
 class Planner(Component):
     """Check the window registers and cut the windows into segments.
 
-    Takes at most ``2 * WINDOW_BITS + 11`` cycles.
+    Takes at most ``2 * WINDOW_BITS + 16`` cycles.
 
     Parameters
     ----------
@@ -139,63 +139,74 @@ class Planner(Component):
         """Build the sequence of checks and divisions."""
         m = Module()
         params = self.params
-        r, s = Signal(WINDOW_BITS), Signal(WINDOW_BITS)
-        in_range, smaller, larger = Signal(), Signal(WINDOW_BITS), Signal(WINDOW_BITS)
-        room = Signal(WINDOW_BITS + 1)
+        r, s, smaller, larger = (
+            Signal(WINDOW_BITS, name=name) for name in ("r", "s", "smaller", "larger")
+        )
+        in_range, room = Signal(2), Signal(WINDOW_BITS + 1)
+        # What is compared decides a cycle later.
+        less, few, fits = (Signal(name=name) for name in ("less", "few", "fits"))
         active = self.plan.active
-        dividers = {}
-        for side in "rs":
-            m.submodules[f"divider_{side}"] = dividers[side] = Divider()
-            m.d.comb += dividers[side].divisor.eq(active)
-        m.d.comb += [
-            self.window.eq(r),
-            dividers["r"].dividend.eq(r),
-            dividers["s"].dividend.eq(s),
-        ]
+        # The dividers begin; by lanes, not by cores.
+        go, by_lanes = Signal(name="go"), Signal(name="by_lanes")
+        dividers = {"r": Divider(), "s": Divider()}
+        for (side, divider), window in zip(dividers.items(), (r, s), strict=True):
+            m.submodules[f"divider_{side}"] = divider
+            m.d.comb += [
+                divider.start.eq(go),
+                divider.dividend.eq(Mux(by_lanes, divider.quotient - 1, window)),
+                divider.divisor.eq(Mux(by_lanes, params.lanes, active)),
+            ]
+        m.d.comb += self.window.eq(r)
+        m.d.sync += go.eq(0)
         with m.FSM():
             with m.State("DONE"):
                 m.d.comb += self.done.eq(1)
                 with m.If(self.start):
-                    m.d.sync += [
-                        r.eq(self.window_r),
-                        s.eq(self.window_s),
-                        in_range.eq(self._in_range(self.window_r) & self._in_range(self.window_s)),
-                    ]
+                    windows = self.window_r, self.window_s
+                    m.d.sync += [r.eq(self.window_r), s.eq(self.window_s), by_lanes.eq(0)]
+                    m.d.sync += in_range.eq(Cat(self._in_range(window) for window in windows))
                     m.next = "COMPARE"
             with m.State("COMPARE"):
-                m.d.sync += [smaller.eq(Mux(r < s, r, s)), larger.eq(Mux(r < s, s, r))]
+                m.d.sync += less.eq(r < s)
+                m.next = "SORT"
+            with m.State("SORT"):
+                m.d.sync += [smaller.eq(Mux(less, r, s)), larger.eq(Mux(less, s, r))]
+                m.next = "COUNT"
+            with m.State("COUNT"):
+                m.d.sync += few.eq(smaller < params.cores)
                 m.next = "CHOOSE"
             with m.State("CHOOSE"):
-                m.d.sync += active.eq(Mux(smaller < params.cores, smaller, params.cores))
+                m.d.sync += active.eq(Mux(few, smaller, params.cores))
                 m.next = "MULTIPLY"
             with m.State("MULTIPLY"):
                 m.d.sync += room.eq(active * params.segment_tuples)
                 m.next = "CHECK"
             with m.State("CHECK"):
-                m.d.sync += self.legal.eq(in_range & (larger <= room))
+                m.d.sync += fits.eq(larger <= room)
+                m.next = "VERDICT"
+            with m.State("VERDICT"):
+                m.d.sync += self.legal.eq(in_range.all() & fits)
                 m.next = "DIVIDE"
-            with m.State("DIVIDE"):
-                with m.If(self.legal):
-                    m.d.comb += [divider.start.eq(1) for divider in dividers.values()]
-                    m.next = "SEGMENTS"
-                with m.Else():
-                    m.next = "DONE"
-            self._divide(m, dividers)
+            self._divide(m, dividers, go, by_lanes)
         return m
 
-    def _divide(self, m: Module, dividers: dict[str, Divider]) -> None:
+    def _divide(
+        self, m: Module, dividers: dict[str, Divider], go: Signal, by_lanes: Signal
+    ) -> None:
         """Build the states that divide: tuples by cores, then slots by lanes."""
-        params = self.params
-        with m.State("SEGMENTS"), m.If(dividers["r"].done):
+        params, divided = self.params, dividers["r"].done & ~go
+        with m.State("DIVIDE"):
+            with m.If(self.legal):
+                m.d.sync += go.eq(1)
+                m.next = "SEGMENTS"
+            with m.Else():
+                m.next = "DONE"
+        with m.State("SEGMENTS"), m.If(divided):
             for side, divider in dividers.items():
                 m.d.sync += self.plan[f"longer_{side}"].eq(divider.remainder)
-                m.d.comb += [
-                    divider.start.eq(1),
-                    divider.dividend.eq(divider.quotient - 1),
-                    divider.divisor.eq(params.lanes),
-                ]
+            m.d.sync += [go.eq(1), by_lanes.eq(1)]
             m.next = "SLOTS"
-        with m.State("SLOTS"), m.If(dividers["r"].done):
+        with m.State("SLOTS"), m.If(divided):
             for side, divider in dividers.items():
                 last, longer = self.plan[f"last_{side}"], self.plan[f"last_longer_{side}"]
                 m.d.sync += [last.word.eq(divider.quotient), last.lane.eq(divider.remainder)]

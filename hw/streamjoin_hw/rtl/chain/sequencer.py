@@ -137,8 +137,9 @@ class Sequencer(Component):
         ]
         m.d.sync += [
             w.written.eq(w.stale & ~(planner.start & planner.done)),
-            w.in_flight.eq(w.in_flight + self.taken - w.arrives),
-            w.all_in.eq((w.ending | self.drain) & (w.in_flight == 0)),
+            w.took.eq(self.taken),
+            w.in_flight.eq(w.in_flight + w.took - w.arrives),
+            w.all_in.eq((w.ending | self.drain) & (w.in_flight == 0) & ~w.took),
         ]
         with m.If(self.taken & self.taken_last):
             m.d.sync += w.ending.eq(1)
@@ -161,11 +162,12 @@ class Sequencer(Component):
                 m.next = "IDLE"
         with m.State("IDLE"):
             m.d.comb += [
-                self.idle.eq(1),
+                self.idle.eq(~w.took),
+                self.running.eq(w.took),
                 self.window_error.eq(~planner.legal),
-                self.open.eq(self.enable & planner.legal & ~w.stale & ~self.drain),
+                self.open.eq(self.enable & planner.legal & ~w.stale & ~w.ending & ~self.drain),
             ]
-            with m.If(self.taken):
+            with m.If(w.took):
                 m.next = "RUN"
             with m.Elif(self.drain):
                 m.d.sync += w.due.eq(1)
@@ -177,7 +179,7 @@ class Sequencer(Component):
                 self.running.eq(1),
                 self.open.eq(self.enable & ~w.ending & ~self.drain),
             ]
-            m.d.sync += w.bubbles.eq(planner.window)
+            m.d.sync += [w.bubbles.eq(planner.window), w.spent.eq(0)]
             with m.If(w.all_in & w.steppable):
                 # Without tuples of one side there is no pair left to meet.
                 with m.If(w.seen_r & w.seen_s):
@@ -192,11 +194,11 @@ class Sequencer(Component):
         finishing = [self.running.eq(1), self.draining.eq(1)]
         with m.State("DRAIN"):
             m.d.comb += finishing
-            with m.If(w.bubbles == 0):
+            with m.If(w.spent):
                 m.next = "FLUSH"
             with m.Elif(w.steppable):
                 m.d.comb += w.push_bubble.eq(1)
-                m.d.sync += w.bubbles.eq(w.bubbles - 1)
+                m.d.sync += [w.bubbles.eq(w.bubbles - 1), w.spent.eq(w.bubbles == 1)]
         with m.State("FLUSH"):
             m.d.comb += finishing
             with m.If(~w.steppable | self.busy):
@@ -211,6 +213,7 @@ class Sequencer(Component):
             m.d.comb += finishing
             with m.If(self.end.ready):
                 m.d.sync += w.due.eq(0)
+            with m.If(~w.due):
                 m.next = "CLEAR"
         with m.State("CLEAR"):
             m.d.comb += [w.clear.eq(1), self.drained.eq(1)]
@@ -284,6 +287,8 @@ class _Wires:
         # Windows written since the plan was begun; the plan of reset is stale from the start.
         self.written = Signal(init=1)
         self.stale = Signal()
+        # A beat was taken a cycle ago: what is taken comes from far and reaches few registers.
+        self.took = Signal()
         self.in_flight = Signal(IN_FLIGHT_BITS)
         self.arrives = Signal()
         self.ending = Signal()
@@ -293,7 +298,9 @@ class _Wires:
         self.due = Signal()
         self.seen_r = Signal()
         self.seen_s = Signal()
+        # Bubbles of a drain that were not pushed yet, of which there is one at least at first.
         self.bubbles = Signal(WINDOW_BITS)
+        self.spent = Signal()
         # A step may be commanded: from a register.
         self.steppable = Signal()
         self.push_bubble = Signal()

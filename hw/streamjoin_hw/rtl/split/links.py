@@ -2,8 +2,8 @@
 
 What crosses a large part must not ask on its way whether it may go on: a register that waits is
 enabled by something on its other side, and its wires are as long as the way. So a payload and its
-``valid`` move on in every cycle, and the far end takes whatever arrives. It says early that its
-places become few; what is on its way until the sender sees that still finds one.
+``valid`` move on in every cycle, and the far end takes whatever arrives. It says early that little
+room is left; what is on its way until the sender sees that still finds a place.
 """
 
 from collections.abc import Sequence
