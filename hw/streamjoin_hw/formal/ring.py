@@ -81,7 +81,8 @@ class RingMemory(Harness):
         with m.Elif(step & (since_clear != self.SLOTS)):
             m.d.sync += since_clear.eq(since_clear + 1)
         read_word = self.last(m, word)
-        scanned = self.started & ~stepped & self.settled(m)
+        # Not in the cycle of a step, nor in the next one, in which the memory is written.
+        scanned = self.started & ~stepped & ~self.last(m, stepped) & self.settled(m)
         seen = Signal(self.lanes)
         m.d.comb += followed.eq(following)
         for lane in range(self.lanes):

@@ -31,7 +31,7 @@ from streamjoin_hw.rtl.floats.add import FloatAdder
 from streamjoin_hw.rtl.floats.bound import FloatBound
 from streamjoin_hw.rtl.streams import (
     Component,
-    PipeReg,
+    PingPongReg,
     View,
     arrival_layout,
     crossing_layout,
@@ -168,7 +168,7 @@ class Encoder(Component):
         m = Module()
         is_ordered = self.params.design == "splitjoin-index"
         self._indexed = self.params.indexed_term if is_ordered else None
-        m.submodules.output = output = PipeReg(arrival_layout(self.params))
+        m.submodules.output = output = PingPongReg(arrival_layout(self.params))
         stages = bound_stages(self.params)
 
         # One enable moves the whole pipeline. It depends on registers only, so no path runs

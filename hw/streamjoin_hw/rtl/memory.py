@@ -76,8 +76,9 @@ class SegmentRing(Component):
     A ``step`` writes ``enter`` over the oldest slot and makes the next one ``oldest`` two
     cycles later; steps are therefore at least two cycles apart. ``scan_word`` of cycle ``t``
     appears on ``slots`` in cycle ``t + 1``, except when cycle ``t`` has a ``step`` of this side,
-    which needs the read port to look ahead. Both are told a cycle before, so that the address of
-    what is read comes from a register: memories of LUTs lie far apart.
+    which needs the read port to look ahead, or the cycle before had one, as the memory is written
+    a cycle after it. What is read and what is written, and where, comes from registers: memories
+    of LUTs lie far apart. So both are told a cycle before.
 
     Parameters
     ----------
@@ -170,6 +171,10 @@ class SegmentRing(Component):
             m.d.comb += [after.word.eq(here.word), after.lane.eq(here.lane + 1)]
 
         m.d.sync += stepped.eq(self.step)
+        # What enters is written from its register.
+        written = payload_of(word_bits(self.params), name="written")
+        writes = Signal(lanes, name="writes")
+        m.d.sync += written.eq(here.word)
         with m.If(self.step):
             m.d.sync += [here.eq(after), entered.eq(self.enter), full.eq(full | at_last)]
             with m.If(~full & (filled_lane == lanes - 1)):
@@ -185,12 +190,13 @@ class SegmentRing(Component):
             m.submodules[f"lane{lane}"] = memory
             write, read = memory.write_port(), memory.read_port()
             m.d.comb += [
-                write.addr.eq(here.word),
-                write.data.eq(self.enter),
-                write.en.eq(self.step & (here.lane == lane)),
+                write.addr.eq(written),
+                write.data.eq(entered),
+                write.en.eq(writes[lane]),
                 read.addr.eq(read_word),
                 self.slots[lane].eq(read.data),
             ]
+            m.d.sync += writes[lane].eq(self.step & (here.lane == lane))
             with m.If(here.lane == lane):
                 m.d.comb += ahead.eq(read.data)
             # A partly filled word never has its last lane filled.
