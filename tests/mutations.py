@@ -167,10 +167,30 @@ MUTATIONS = {
         Fault(
             "streamjoin.engines.kernels.flat.joining",
             "= U32(kept - written)",
-            "= U32(end + other_base - start)",
+            "= U32(end - start)",
             "where threads restore the order, matches lie where all candidates are counted",
         ),
         "host/test_flat.py::test_hard_keys_in_small_batches_give_the_oracles_result[2-outer]",
+        "MismatchError",
+    ),
+    "pair-is-kept-by-half": Mutation(
+        Fault(
+            "streamjoin.engines.kernels.flat.checking",
+            "out[r_at + kept], out[s_at + kept] = r_number, s_number",
+            "out[r_at + kept] = r_number",
+            "of a pair that satisfies the predicate, S's row stays where it was a candidate",
+        ),
+        "host/test_flat.py::test_hard_keys_in_small_batches_give_the_oracles_result[1-none]",
+        "MismatchError",
+    ),
+    "many-candidates-lack-a-row": Mutation(
+        Fault(
+            "streamjoin.engines.kernels.flat.joining",
+            "for pair in range(own + start + U64(LANES), own + end):",
+            "for pair in range(own + start + U64(2 * LANES), own + end):",
+            "an arrival's own row is not written beside all of its candidates",
+        ),
+        "host/test_flat.py::test_hard_keys_in_small_batches_give_the_oracles_result[1-none]",
         "MismatchError",
     ),
     "live-check-believes-one-term": Mutation(

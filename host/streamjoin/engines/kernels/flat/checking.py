@@ -5,7 +5,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from streamjoin.engines.kernels.flat.plans import ROW
 from streamjoin.engines.kernels.jit import fused
 from streamjoin.engines.kernels.prefetch import prefetch_cell
 
@@ -14,7 +13,10 @@ Int64s = NDArray[np.int64]
 
 U32, U64 = np.uint32, np.uint64
 MANY = 16
-"""Candidates beyond which most fail."""
+"""Candidates of an arrival beyond which most fail."""
+
+ASKED = 256
+"""Candidates of which what a check reads is prefetched."""
 
 
 class Terms(NamedTuple):
@@ -32,39 +34,39 @@ class Terms(NamedTuple):
 
 
 @fused
-def ask_candidates(terms: Terms, of_s: bool, out: Codes, start: np.uint64, end: np.uint64) -> None:
+def ask_pairs(
+    terms: Terms, out: Codes, r_at: np.uint64, s_at: np.uint64, start: np.uint64, end: np.uint64
+) -> None:
     """Prefetch what a check reads of the first candidates."""
-    for at in range(start, min(end, start + U64(MANY))):
-        other = U64(out[at])
+    for at in range(start, min(end, start + U64(ASKED))):
+        r_row, s_row = U64(out[r_at + at]), U64(out[s_at + at])
         for term in range(U64(terms.r.shape[0])):
-            if of_s:
-                prefetch_cell(terms.r, term, other)
-            else:
-                prefetch_cell(terms.s_lo, term, other)
-                prefetch_cell(terms.s_hi, term, other)
+            prefetch_cell(terms.r, term, r_row)
+            prefetch_cell(terms.s_lo, term, s_row)
+            prefetch_cell(terms.s_hi, term, s_row)
 
 
 @fused
 def check(
     terms: Terms,
-    plan: Codes,
-    arrival: np.uint64,
+    are_many: bool,
     out: Codes,
+    r_at: np.uint64,
+    s_at: np.uint64,
     start: np.uint64,
     end: np.uint64,
     kept: np.uint64,
 ) -> np.uint64:
-    """Move the candidates that satisfy the whole predicate to ``kept``; return where they end.
+    """Move the pairs that satisfy the whole predicate to ``kept``; return where they end.
 
-    All terms are compared without a branch, as nothing predicts which one fails. Of many candidates
-    most fail, by the same term: the term by which the last one failed is then compared before.
+    Rows of R lie from ``r_at`` on, those of S from ``s_at`` on. All terms are compared without a
+    branch, as nothing predicts which one fails. If there are many candidates, most fail by the same
+    term: the term by which the last one failed is then compared before.
     """
-    r_rows, likely = U64(terms.r.shape[1]), U64(terms.r.shape[0]) - U64(1)
-    row = U64(plan[arrival, U64(ROW)]) - U64(1)
-    of_s, are_many = row >= r_rows, end - start > U64(MANY)
+    likely = U64(terms.r.shape[0]) - U64(1)
     for at in range(start, end):
-        other = U64(out[at])
-        r_row, s_row = (other, row - r_rows) if of_s else (row, other)
+        r_number, s_number = out[r_at + at], out[s_at + at]
+        r_row, s_row = U64(r_number), U64(s_number)
         if are_many:
             key = terms.r[likely, r_row]
             if key < terms.s_lo[likely, s_row] or key > terms.s_hi[likely, s_row]:
@@ -75,6 +77,6 @@ def check(
             met = U64(terms.s_lo[term, s_row] <= key) & U64(key <= terms.s_hi[term, s_row])
             hit &= met
             likely = likely if met else term
-        out[kept] = U32(other)
+        out[r_at + kept], out[s_at + kept] = r_number, s_number
         kept += hit
     return kept

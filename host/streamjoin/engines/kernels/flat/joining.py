@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamjoin.engines.kernels.flat.blocks import BLOCK, LANES, NEXT, SEALED, fill, matches_in
-from streamjoin.engines.kernels.flat.checking import Terms, ask_candidates, check
+from streamjoin.engines.kernels.flat.checking import MANY, Terms, ask_pairs, check
 from streamjoin.engines.kernels.flat.cuts import CUT_WORDS, Map, Words, block_of, map_of
 from streamjoin.engines.kernels.flat.entries import Flat, insert_planned
 from streamjoin.engines.kernels.flat.plans import (
@@ -223,9 +223,10 @@ def _join_checked(
     """As :func:`join_planned`, where candidates are checked.
 
     They are found for a few arrivals, and then checked for all of these: meanwhile what a check
-    reads of them is fetched.
+    reads of them is fetched. Both rows of each are written at once, so that where nothing is asked
+    of an arrival's matches together no branch depends on how many an arrival has.
     """
-    done, is_full = first, False
+    done, is_full, by_arrival = first, False, counted or inner
     while done < planned and not is_full:
         goal, at, end = min(planned, done + U64(TOGETHER)), done, written
         while at < goal:
@@ -233,36 +234,42 @@ def _join_checked(
             if ahead < planned:
                 ask(flat.slots, plan, ahead)
             if plan[at, U64(SPAN)] != U32(0):
-                of_s, start = U64(plan[at, U64(ROW)]) > r_rows, end
-                other_base = base if of_s else base + room
+                row, start = plan[at, U64(ROW)], end
+                of_s = U64(row) > r_rows
+                own, other = (base + room, base) if of_s else (base, base + room)
                 found = _find(
-                    flat, r_rows, order_bits, plan, at, out, other_base + start,
-                    other_base + room, state, words,
+                    flat, r_rows, order_bits, plan, at, out, other + start, other + room, state,
+                    words,
                 )  # fmt: skip
                 if found == NO_ROOM:
                     is_full = at == done  # else there may be room when those before are checked
                     break
-                end = found - other_base
-                ask_candidates(terms, of_s, out, other_base + start, found)
-                plan[at, U64(NEXT_BLOCK)] = U32(end - start)
+                end = found - other
+                number = row - (U32(r_rows + U64(1)) if of_s else U32(1))
+                fill(out, own + start, number)  # a look-up left room for it
+                for pair in range(own + start + U64(LANES), own + end):
+                    out[pair] = number
+                if by_arrival:
+                    plan[at, U64(NEXT_BLOCK)] = U32(end - start)
             insert_planned(flat, r_rows, plan, at)
             at += U64(1)
-        goal, done, at, end = at, at, done, written
+        goal, at, done = at, done, at
+        ask_pairs(terms, out, base, base + room, written, end)
+        if not by_arrival:
+            are_many = end - written > U64(MANY) * (done - at)
+            written = check(terms, are_many, out, base, base + room, written, end, written)
+            continue
+        end = written
         while at < goal:
             if plan[at, U64(SPAN)] != U32(0):
-                of_s, start = U64(plan[at, U64(ROW)]) > r_rows, end
-                own, other_base = (base + room, base) if of_s else (base, base + room)
-                end = start + U64(plan[at, U64(NEXT_BLOCK)])
-                start, kept = other_base + start, other_base + written
-                kept = check(terms, plan, at, out, start, other_base + end, kept) - other_base
+                start, end = end, end + U64(plan[at, U64(NEXT_BLOCK)])
+                are_many = end - start > U64(MANY)
+                kept = check(terms, are_many, out, base, base + room, start, end, written)
                 if inner:
-                    sort(out, other_base + written, other_base + kept)
+                    other = base if U64(plan[at, U64(ROW)]) > r_rows else base + room
+                    sort(out, other + written, other + kept)
                 if counted:
                     counts[count_at + number_of(plan, at)] = U32(kept - written)
-                else:
-                    number = plan[at, U64(ROW)] - (U32(r_rows + U64(1)) if of_s else U32(1))
-                    for pair in range(own + written, own + kept):
-                        out[pair] = number
                 written = kept
             at += U64(1)
     return done, written
