@@ -8,8 +8,8 @@ ARRAY_MUTATIONS = {
     "expiry-one-late": Mutation(
         Fault(
             "rtl.chain.segments",
-            "divider.dividend.eq(divider.quotient - 1)",
-            "divider.dividend.eq(divider.quotient)",
+            "Mux(by_lanes, divider.quotient - 1, window)",
+            "Mux(by_lanes, divider.quotient, window)",
             "every segment is one tuple longer than planned",
         ),
         "test_handshake.py::test_windows_of_any_legal_size_are_exact[windows4]",
