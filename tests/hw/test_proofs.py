@@ -82,13 +82,13 @@ def test_a_claim_that_only_holds_so_far_is_not_proven_by_induction(
 
 def test_a_fault_is_there_inside_and_gone_outside() -> None:
     before = sys.modules["streamjoin_hw.rtl.streams"]
-    fault = Fault("rtl.streams", "class PipeReg(", "FAULTY = True\n\n\nclass PipeReg(", "a mark")
+    fault = Fault("rtl.streams", "class PingPongReg(", "FAULTY = True\n\n\nclass PingPongReg(", "a mark")
     with applied(fault):
         from streamjoin_hw.rtl import streams as faulty
-        from streamjoin_hw.rtl.trees import PipeReg
+        from streamjoin_hw.rtl.trees import PingPongReg
 
         assert faulty.FAULTY  # type: ignore[attr-defined]
-        assert PipeReg is faulty.PipeReg is not before.PipeReg
+        assert PingPongReg is faulty.PingPongReg is not before.PipeReg
     assert sys.modules["streamjoin_hw.rtl.streams"] is before is streams
     assert not hasattr(before, "FAULTY")
 

@@ -269,7 +269,9 @@ def registers(params: DesignParams) -> tuple[Register, ...]:
             "ro",
             "What the design is doing now.",
             fields=(
-                RegisterField("idle", 0, 1, "Empty: no tuple held, no result owed; some cycles late."),
+                RegisterField(
+                    "idle", 0, 1, "Empty: no tuple held, no result owed; some cycles late."
+                ),
                 RegisterField("draining", 1, 1, "Pushing empty slots until all pairs have met."),
                 RegisterField("held", 2, 1, "Stalled because a result FIFO is nearly full."),
                 RegisterField("starved", 3, 1, "Ready for a tuple and none is offered."),
