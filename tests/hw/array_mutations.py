@@ -165,16 +165,6 @@ ARRAY_MUTATIONS = {
         "test_handshake.py::test_the_next_input_waits_although_it_is_offered_at_once[fast]",
         "pairs missing",
     ),
-    "reset-leaves-an-offer": Mutation(
-        Fault(
-            "rtl.streams",
-            "(Signal(name=n) for n in",
-            "(Signal(name=n, reset_less=n == 'one') for n in",
-            "a register stage keeps its payload through a reset",
-        ),
-        "test_handshake.py::test_a_reset_in_the_middle_leaves_an_empty_design[0.5]",
-        "a result outlived a reset",
-    ),
     "clear-incomplete": Mutation(
         Fault(
             "rtl.memory",

@@ -38,6 +38,16 @@ PART_MUTATIONS = {
         STAGE.format("PingPongReg"),
         "assert",
     ),
+    "reset-leaves-an-offer": Mutation(
+        Fault(
+            "rtl.streams",
+            "(Signal(name=n) for n in",
+            "(Signal(name=n, reset_less=n == 'one') for n in",
+            "a register stage keeps its payload through a reset",
+        ),
+        "test_handshake.py::test_a_reset_in_the_middle_leaves_an_empty_design[0.5]",
+        "a result outlived a reset",
+    ),
     "serialiser-highest-lane": Mutation(
         Fault(
             "rtl.matching",

@@ -82,13 +82,15 @@ def test_a_claim_that_only_holds_so_far_is_not_proven_by_induction(
 
 def test_a_fault_is_there_inside_and_gone_outside() -> None:
     before = sys.modules["streamjoin_hw.rtl.streams"]
-    fault = Fault("rtl.streams", "class PingPongReg(", "FAULTY = True\n\n\nclass PingPongReg(", "a mark")
+    fault = Fault(
+        "rtl.streams", "class PingPongReg(", "FAULTY = True\n\n\nclass PingPongReg(", "a mark"
+    )
     with applied(fault):
         from streamjoin_hw.rtl import streams as faulty
         from streamjoin_hw.rtl.trees import PingPongReg
 
         assert faulty.FAULTY  # type: ignore[attr-defined]
-        assert PingPongReg is faulty.PingPongReg is not before.PipeReg
+        assert PingPongReg is faulty.PingPongReg is not before.PingPongReg
     assert sys.modules["streamjoin_hw.rtl.streams"] is before is streams
     assert not hasattr(before, "FAULTY")
 
