@@ -27,6 +27,12 @@ QUEUE_JUMPER = Fault(
     "~self.o.ready",
     "a payload is taken to have passed although others are before it",
 )
+OVERWRITTEN = Fault(
+    "rtl.streams",
+    "holds.eq(comes & (enters == k))",
+    "holds.eq(comes & (enters != k))",
+    "the register that was not filled is taken to be full",
+)
 DEAF_CORE = Fault(
     "rtl.chain.line",
     "stopped.eq(self.line_stop)",

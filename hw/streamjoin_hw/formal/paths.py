@@ -6,10 +6,27 @@ from typing import Any
 from amaranth.hdl import Module, Signal, Value
 from amaranth.lib.wiring import Out
 
+from streamjoin_hw.formal.faults import Fault
 from streamjoin_hw.formal.harness import Harness
 from streamjoin_hw.formal.passage import ITEM
 from streamjoin_hw.rtl.streams import PipeReg
 from streamjoin_hw.rtl.trees import Merger, MergeTree
+
+VALID_AFTER_READY = Fault(
+    "rtl.streams",
+    "self.o.valid.eq(one)",
+    "self.o.valid.eq(one & self.o.ready)",
+    "valid waits for ready",
+)
+READY_THROUGH, READY_THROUGH_BOTH = (
+    Fault(
+        "rtl.streams",
+        f"self.i.ready.eq(~{full})",
+        f"self.i.ready.eq(~{full} | self.o.ready)",
+        "ready runs through the register stage",
+    )
+    for full in ("spare_valid", "both")
+)
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from streamjoin_hw.formal.packets import GroupPassage, PacketPassage
 from streamjoin_hw.formal.passage import (
     DEAF_CORE,
     HASTY_LINK,
+    OVERWRITTEN,
     QUEUE_JUMPER,
     FifoPassage,
     LinePassage,
@@ -22,7 +23,13 @@ from streamjoin_hw.formal.passage import (
     QueuePassage,
     TreePassage,
 )
-from streamjoin_hw.formal.paths import Around, Path
+from streamjoin_hw.formal.paths import (
+    READY_THROUGH,
+    READY_THROUGH_BOTH,
+    VALID_AFTER_READY,
+    Around,
+    Path,
+)
 from streamjoin_hw.formal.ring import RingMemory
 from streamjoin_hw.formal.shown import FREED_SHOWN, STORED_TWICE, Shown, Slots
 from streamjoin_hw.formal.soft_reset import HASTY_RESET, HASTY_WORDS, SoftReset
@@ -88,21 +95,6 @@ STUCK_TURNS = Fault(
     "lowest(others)",
     "a merger always turns to the first input",
 )
-VALID_AFTER_READY = Fault(
-    "rtl.streams",
-    "self.o.valid.eq(one)",
-    "self.o.valid.eq(one & self.o.ready)",
-    "valid waits for ready",
-)
-READY_THROUGH, READY_THROUGH_BOTH = (
-    Fault(
-        "rtl.streams",
-        f"self.i.ready.eq(~{full})",
-        f"self.i.ready.eq(~{full} | self.o.ready)",
-        "ready runs through the register stage",
-    )
-    for full in ("spare_valid", "both")
-)
 LATE_OLDEST = Fault(
     "rtl.memory",
     "Mux(self.next_step, after.word, self.next_scan_word)",
@@ -150,12 +142,6 @@ HASTY_HEADER = Fault(
     "self.i_ready.eq(~in_group | self.o_ready)",
     "self.i_ready.eq(~in_group | self.o_ready | (left == 1))",
     "a group's last word is taken whether its tuple is or not",
-)
-OVERWRITTEN = Fault(
-    "rtl.streams",
-    "holds.eq(comes & (enters == k))",
-    "holds.eq(comes & (enters != k))",
-    "the register that was not filled is taken to be full",
 )
 HASTY_TRAILER = Fault(
     "rtl.board_top",
