@@ -138,9 +138,9 @@ ARRAY_MUTATIONS = {
     "drain-short": Mutation(
         Fault(
             "rtl.chain.sequencer",
-            "w.spent.eq(w.bubbles == 1)",
-            "w.spent.eq(1)",
-            "the drain pushes one bubble",
+            "w.bubbles.eq(planner.window), w.spent.eq(0)",
+            "w.bubbles.eq(planner.window >> 1), w.spent.eq(planner.window <= 1)",
+            "the drain pushes half the bubbles",
         ),
         "test_handshake.py::test_random_inputs_are_exact[3-0.0-0.0]",
         "pairs missing",

@@ -48,6 +48,16 @@ PART_MUTATIONS = {
         "test_handshake.py::test_a_reset_in_the_middle_leaves_an_empty_design[0.5]",
         "a result outlived a reset",
     ),
+    "written-one-ahead": Mutation(
+        Fault(
+            "rtl.memory",
+            "written.eq(here.word)",
+            "written.eq(after.word)",
+            "a tuple is written to the word after the one that it takes",
+        ),
+        "test_window.py::test_a_ring_behaves_as_a_queue_of_its_length[1-7]",
+        "assert",
+    ),
     "serialiser-highest-lane": Mutation(
         Fault(
             "rtl.matching",

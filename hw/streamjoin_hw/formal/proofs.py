@@ -110,8 +110,8 @@ WIDE_SCAN = Fault(
 SHORT_DRAIN = Fault(
     "rtl.chain.sequencer",
     "w.bubbles.eq(planner.window), w.spent.eq(0)",
-    "w.bubbles.eq(planner.window), w.spent.eq(1)",
-    "a drain pushes no bubble",
+    "w.bubbles.eq(planner.window - 2), w.spent.eq(planner.window <= 2)",
+    "the drain is two bubbles short",
 )
 LATE_EXPIRY = Fault(
     "rtl.intake",

@@ -186,12 +186,8 @@ def met_layout(params: DesignParams) -> data.StructLayout:
     return data.StructLayout({"side": 1, "probe": bits, "met": bits})
 
 
-class PipeReg(Component):
-    """A two-entry register stage that cuts every path of a stream.
-
-    Latency 1 cycle, throughput 1 payload a cycle. ``i.ready``, ``o.valid`` and ``o.payload``
-    are driven by flip-flops; the second entry takes the payload that arrives in the cycle
-    in which the output was not ready.
+class Stage(Component):
+    """A register stage: what enters leaves a cycle later at the earliest, in order.
 
     Parameters
     ----------
@@ -215,6 +211,15 @@ class PipeReg(Component):
         super().__init__(
             {"i": In(stream.Signature(shape)), "o": Out(stream.Signature(shape)), "busy": Out(1)}
         )
+
+
+class PipeReg(Stage):
+    """A two-entry register stage that cuts every path of a stream.
+
+    Latency 1 cycle, throughput 1 payload a cycle. ``i.ready``, ``o.valid`` and ``o.payload``
+    are driven by flip-flops; the second entry takes the payload that arrives in the cycle
+    in which the output was not ready.
+    """
 
     def elaborate(self, _platform: object) -> Module:
         """Build the stage."""
@@ -246,36 +251,14 @@ class PipeReg(Component):
         return m
 
 
-class PingPongReg(Component):
+class PingPongReg(Stage):
     """Two registers that take turns: a stage whose registers lie far from each other.
 
     Latency 1 cycle, throughput 1 payload a cycle, as :class:`PipeReg`. Whether a register of a
     payload is written is one flip-flop's to say, and no stream's: a register that is not full
     copies whatever is offered. ``i.ready`` and ``o.valid`` are flip-flops; ``o.payload`` is chosen
     from both registers, a LUT for each bit.
-
-    Parameters
-    ----------
-    shape : shape-like
-        Shape of the payload.
-
-    Members
-    -------
-    i : In(stream.Signature(shape))
-    o : Out(stream.Signature(shape))
-    busy : Out(1)
-        A payload is inside.
     """
-
-    i: stream.Interface
-    o: stream.Interface
-    busy: Signal
-
-    def __init__(self, shape: data.Layout) -> None:
-        self.shape = shape
-        super().__init__(
-            {"i": In(stream.Signature(shape)), "o": Out(stream.Signature(shape)), "busy": Out(1)}
-        )
 
     def elaborate(self, _platform: object) -> Module:
         """Build the registers and their turns."""
