@@ -118,8 +118,8 @@ ARRAY_MUTATIONS = {
     "hold-late": Mutation(
         Fault(
             "rtl.matching",
-            "params.result_fifo_words - self.free_words",
-            "params.result_fifo_words - 1",
+            "queue.waits >= words - self.free_words",
+            "queue.waits >= words - 2",
             "a core asks to hold when there is no room for what is on its way",
         ),
         "test_handshake.py::test_one_key_everywhere_never_overflows_a_fifo[step]",
@@ -208,8 +208,8 @@ ARRAY_MUTATIONS = {
     "entry-missed": Mutation(
         Fault(
             "rtl.chain.core",
-            "entry.eq(self.index + 1 == self.plan.active)",
-            "entry.eq(self.index == self.plan.active)",
+            "behind.eq(self.index + 1)",
+            "behind.eq(self.index)",
             "arriving S tuples enter behind the last active core",
         ),
         "test_handshake.py::test_windows_of_any_legal_size_are_exact[windows0]",
@@ -298,8 +298,8 @@ ARRAY_MUTATIONS = {
     "hold-ignored-fast": Mutation(
         Fault(
             "rtl.chain.forwarding",
-            "goes_on = ~resting & ~matcher.hold",
-            "goes_on = ~resting",
+            "goes_on, more = ~resting & ~matcher.hold, Signal()",
+            "goes_on, more = ~resting, Signal()",
             "the scan goes on while the result FIFO is full",
         ),
         "test_handshake.py::test_one_key_everywhere_never_overflows_a_fifo[fast]",

@@ -4,11 +4,11 @@ from typing import Any
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
-from amaranth.lib.fifo import SyncFIFOBuffered
 
 from streamjoin_hw.formal.faults import Fault
 from streamjoin_hw.formal.harness import Harness
 from streamjoin_hw.rtl.chain.line import LinePlace, connect_lines
+from streamjoin_hw.rtl.result_queue import ResultQueue
 from streamjoin_hw.rtl.split.links import Link
 from streamjoin_hw.rtl.split.queue import Queue
 from streamjoin_hw.rtl.streams import PingPongReg, PipeReg
@@ -306,33 +306,29 @@ class TreePassage(Passage):
 
 
 class FifoPassage(Passage):
-    """The FIFO that queues a core's results, of the minimum depth that a design may have.
+    """The FIFO that queues a core's results, written while it says that there is room."""
 
-    It is Amaranth's; what is proven is that it keeps what the core relies on.
-    """
-
-    DEPTH = 16
+    WORDS = 5
 
     def __init__(self) -> None:
-        super().__init__(1, self.DEPTH)
+        super().__init__(1, self.WORDS)
 
     def parts(self, m: Module) -> tuple[list[Any], Any, Any]:
         """Make the FIFO between two streams."""
-        fifo: Any = SyncFIFOBuffered(width=ITEM.size, depth=self.DEPTH)
-        m.submodules.dut = fifo
+        m.submodules.dut = fifo = ResultQueue(ITEM, self.WORDS)
         source, sink = stream.Signature(ITEM).create(), stream.Signature(ITEM).create()
         m.d.comb += [
             source.valid.eq(self.free(1, "i_valid")),
             source.payload.eq(self.free(ITEM.size, "i_payload")),
             sink.ready.eq(self.free(1, "o_ready")),
-            fifo.w_data.eq(source.payload),
-            fifo.w_en.eq(source.valid),
-            source.ready.eq(fifo.w_rdy),
-            sink.payload.eq(fifo.r_data),
-            sink.valid.eq(fifo.r_rdy),
-            fifo.r_en.eq(sink.ready),
+            fifo.word.eq(source.payload),
+            fifo.write.eq(source.valid & source.ready),
+            source.ready.eq(fifo.waits < self.WORDS - 1),
+            sink.payload.eq(fifo.head),
+            sink.valid.eq(fifo.is_there),
+            fifo.take.eq(sink.ready),
         ]
-        return [source], sink, fifo.level
+        return [source], sink, fifo.busy
 
 
 class QueuePassage(Passage):

@@ -127,15 +127,15 @@ EARLY_END = Fault(
 )
 LAZY_STORE = Fault(
     "rtl.chain.forwarding",
-    "rests.eq(words <= 1)",
-    "rests.eq(words <= 2)",
+    "rests.eq(~more | (left == 1))",
+    "rests.eq(1)",
     "a tuple is taken before the last word was read",
 )
 FULL_FIFO = Fault(
-    "formal.passage",
-    "fifo.w_en.eq(source.valid)",
-    "fifo.w_en.eq(source.valid & fifo.w_rdy & (fifo.level != 3))",
-    "the FIFO drops what enters at one level",
+    "rtl.result_queue",
+    "self.waits == 2",
+    "self.waits == 3",
+    "the last word that waits is taken to be followed by another",
 )
 HASTY_HEADER = Fault(
     "rtl.board_top",

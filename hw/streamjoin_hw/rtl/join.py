@@ -45,7 +45,7 @@ class Join(Component):
     In lock step a step costs ``max(2, ceil(ceil(window / active) / lanes))`` cycles, ``window``
     being that of the other side and ``active`` the cores that take part
     (:func:`streamjoin_common.contract.active_cores`). Forwarded at once, a tuple costs a cycle for
-    each word of the other side's sub-window, at least one and at most one more than its tuples
+    each word of the other side's sub-window, at least two and at most one more than its tuples
     fill.
 
     Parameters

@@ -12,13 +12,13 @@ address went to memory:
 
 from typing import Any
 
-from amaranth.hdl import Assert, Cat, Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
-from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
 
 from streamjoin_common.contract import HOLD_WORDS, SIDE_R, SIDE_S, DesignParams
 from streamjoin_hw.rtl.predicates import matches
+from streamjoin_hw.rtl.result_queue import ResultQueue
 from streamjoin_hw.rtl.streams import (
     Component,
     PipeReg,
@@ -316,9 +316,8 @@ class Matcher(Component):
         ]
 
         # Cycle 2: queue what has a match.
-        m.submodules.queue = queue = SyncFIFOBuffered(
-            width=word_layout(params).size, depth=params.result_fifo_words
-        )
+        words = params.result_fifo_words
+        m.submodules.queue = queue = ResultQueue(word_layout(params), words)
         serialiser: Serialiser | PairSerialiser = (
             PairSerialiser(params)
             if params.beat_results > 1
@@ -326,12 +325,11 @@ class Matcher(Component):
         )
         m.submodules.serialiser = serialiser
         m.d.comb += [
-            queue.w_data.eq(found),
-            queue.w_en.eq(found.mask.any()),
-            serialiser.word.eq(queue.r_data),
-            serialiser.word_valid.eq(queue.r_rdy),
-            queue.r_en.eq(serialiser.word_taken),
-            Assert(~queue.w_en | queue.w_rdy, "a result FIFO overflowed"),
+            queue.word.eq(found),
+            queue.write.eq(found.mask.any()),
+            serialiser.word.eq(queue.head),
+            serialiser.word_valid.eq(queue.is_there),
+            queue.take.eq(serialiser.word_taken),
         ]
         if self.is_met:
             wiring.connect(m, serialiser.results, wiring.flipped(self.results))
@@ -340,14 +338,15 @@ class Matcher(Component):
             wiring.connect(m, serialiser.results, output.i)
             wiring.connect(m, output.o, wiring.flipped(self.results))
         scanned = Signal()
-        holds_one = self.scan | scanned | queue.w_en | (queue.w_level != 0)
+        holds_one = self.scan | scanned | queue.write | queue.busy
         if self.is_met:
             holds_one |= Cat(serialiser.busy).any()
         else:
             holds_one = holds_one | serialiser.busy | output.busy
         m.d.sync += [
             scanned.eq(self.scan),
-            self.hold.eq(queue.w_level > params.result_fifo_words - self.free_words),
+            # With the word at the head, which is there while others wait.
+            self.hold.eq(queue.waits >= words - self.free_words),
             self.busy.eq(holds_one),
         ]
         return m

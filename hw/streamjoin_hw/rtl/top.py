@@ -6,7 +6,6 @@ from amaranth.hdl import Cat, ClockDomain, DomainRenamer, Module, Signal
 from amaranth.lib.wiring import In, Out
 
 from streamjoin_common.contract import (
-    SIDE_R,
     SIDE_S,
     DesignParams,
     TUser,
@@ -160,16 +159,25 @@ class Top(Component):
             design.o.ready.eq(self.m_axis_results_tready),
         ]
 
-        taken = self.s_axis_tuples_tvalid & self.s_axis_tuples_tready
+        # A cycle late: what the ports say comes from far, and each part of it ends in a flip-flop.
+        offered, ready, is_s = (Signal(name=f"input_{n}") for n in ("offered", "ready", "is_s"))
+        running = Signal()
+        m.d.sync += [
+            # Until the punctuation is taken, however long it waits.
+            running.eq(design.running | self.m_axis_results_tvalid),
+            offered.eq(self.s_axis_tuples_tvalid),
+            ready.eq(self.s_axis_tuples_tready),
+            is_s.eq(self.s_axis_tuples_tdest == SIDE_S),
+        ]
+        taken = offered & ready
         given = self.m_axis_results_tvalid & self.m_axis_results_tready
         m.d.comb += [
             output_stalled.eq(self.m_axis_results_tvalid & ~self.m_axis_results_tready),
-            # Until the punctuation is taken, however long it waits.
-            counters.cycle.eq(design.running | taken | self.m_axis_results_tvalid),
-            counters.tuple_r.eq(taken & (self.s_axis_tuples_tdest == SIDE_R)),
-            counters.tuple_s.eq(taken & (self.s_axis_tuples_tdest == SIDE_S)),
+            counters.cycle.eq(running | taken),
+            counters.tuple_r.eq(taken & ~is_s),
+            counters.tuple_s.eq(taken & is_s),
             counters.result.eq(given & result.user[TUser.RESULT]),
-            counters.input_stall.eq(self.s_axis_tuples_tvalid & ~self.s_axis_tuples_tready),
+            counters.input_stall.eq(offered & ~ready),
             counters.results_backpressure.eq(output_stalled & result.user[TUser.RESULT]),
             counters.hold.eq(design.hold_cycle),
         ]

@@ -367,7 +367,7 @@ def step_cycles(params: DesignParams, opposite: int, active: int) -> int:
     if params.has_index:
         return 1
     longest = -(-opposite // active)
-    minimum = 1 if params.stores_in_turn else 2
+    minimum = 2 if params.design == "handshake" else 1
     return max(minimum, -(-longest // params.lanes))
 
 

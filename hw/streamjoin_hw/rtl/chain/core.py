@@ -159,10 +159,12 @@ class Core(Component):
         # The plan is constant long before it is used: one register here keeps the comparisons
         # with the core's number off every other path.
         member, first, entry = Signal(), Signal(), Signal()
+        behind = payload_of(len(self.plan.active))
         m.d.sync += [
             member.eq(self.index < self.plan.active),
             first.eq(self.index == 0),
-            entry.eq(self.index + 1 == self.plan.active),
+            behind.eq(self.index + 1),
+            entry.eq(behind == self.plan.active),
         ]
         for side, ring in (("r", ring_r), ("s", ring_s)):
             last = payload_of(position_layout(params), name=f"last_{side}")

@@ -62,9 +62,10 @@ def scan_core_members(params: DesignParams) -> dict[str, wiring.Member]:
 class ScanCore(Component):
     """A core that scans by itself: it takes a tuple, forwards it, compares it, perhaps stores it.
 
-    A tuple costs one cycle for every word that is scanned, at least one; storing costs nothing,
+    A tuple costs one cycle for every word that is scanned, at least two; storing costs nothing,
     since the other side is scanned. While a tuple is scanned, and while the result FIFO is nearly
-    full, no other one is taken.
+    full, no other one is taken. It is stored a cycle after it was taken, from the register that
+    probes, so that where it goes hangs on no neighbour.
 
     Parameters
     ----------
@@ -115,7 +116,8 @@ class ScanCore(Component):
         m.submodules.matcher = matcher = Matcher(params, is_met=True)
         m.submodules.forward = forward = PipeReg(ordered_layout(params))
 
-        # Words of the running scan that were not read yet, whether there are none, the next one.
+        # Words of the running scan that were not read yet, whether no tuple is scanned or stored,
+        # the next word.
         left, resting = Signal(words_bits(params)), Signal(init=1)
         next_word = payload_of(word_bits(params))
         # Known a cycle ahead, as much depends on it: a hold counts a cycle later for a tuple.
@@ -131,52 +133,58 @@ class ScanCore(Component):
         wiring.connect(m, forward.o, wiring.flipped(self.o))
 
         is_s = self.i.p.side == SIDE_S
-        for side, sub_window in ((SIDE_R, r), (SIDE_S, s)):
-            body: Value = self.i.p.body[: sub_window.body.size]
-            m.d.comb += [
-                sub_window.index.eq(self.index),
-                sub_window.clear.eq(self.clear),
-                sub_window.arrive.eq(takes & (is_s == side)),
-                sub_window.full.eq(self.i.p.full),
-                sub_window.enter.eq(body),
-            ]
-
-        # The first word is read as the tuple is taken, the others as long as there is room.
-        words, word = Signal(words_bits(params)), Signal(word_bits(params))
-        goes_on = ~resting & ~matcher.hold
-        m.d.comb += [
-            words.eq(Mux(is_s, r.words, s.words)),
-            word.eq(Mux(resting, Mux(is_s, r.first_word, s.first_word), next_word)),
-        ]
-        scan = (takes & (words != 0)) | goes_on
-        m.d.comb += rests.eq(resting)
-        with m.If(takes):
-            m.d.comb += rests.eq(words <= 1)
-            m.d.sync += left.eq(Mux(words == 0, 0, words - 1))
-        with m.Elif(goes_on):
-            m.d.comb += rests.eq(left == 1)
-            m.d.sync += left.eq(left - 1)
-        # Before a scan it follows the first word, whether a tuple is taken or not.
-        with m.If(resting | goes_on):
-            m.d.sync += next_word.eq(Mux(word == params.segment_words - 1, 0, word + 1))
-
         probe_side = payload_of(1)
         r_probe, s_probe = (
             registers_of(slot_layout(layout), "valid", name=f"{side}_probe")
             for side, layout in layouts.items()
         )
+        full = payload_of(1)
         with m.If(takes):
             m.d.sync += [
                 probe_side.eq(self.i.p.side),
+                full.eq(self.i.p.full),
                 r_probe.valid.eq(1),
                 r_probe.body.eq(self.i.p.body[: layouts["r"].size]),
                 s_probe.valid.eq(1),
                 s_probe.body.eq(self.i.p.body[: layouts["s"].size]),
             ]
+        for side, sub_window, probe in ((SIDE_R, r, r_probe), (SIDE_S, s, s_probe)):
+            arrived = Signal(name="arrived_s" if side == SIDE_S else "arrived_r")
+            m.d.sync += arrived.eq(takes & (is_s == side))
+            m.d.comb += [
+                sub_window.index.eq(self.index),
+                sub_window.clear.eq(self.clear),
+                sub_window.arrive.eq(arrived),
+                sub_window.full.eq(full),
+                sub_window.enter.eq(probe.body),
+            ]
+
+        # The first word is read as the tuple is taken, the others as long as there is room. Then
+        # the next tuple finds this one stored.
+        words, word = Signal(words_bits(params)), Signal(word_bits(params))
+        goes_on, more = ~resting & ~matcher.hold, Signal()
+        m.d.comb += [
+            words.eq(Mux(is_s, r.words, s.words)),
+            word.eq(Mux(resting, Mux(is_s, r.first_word, s.first_word), next_word)),
+        ]
+        scan = (takes & (words != 0)) | (goes_on & more)
+        m.d.comb += rests.eq(resting & ~takes)
+        with m.If(takes):
+            m.d.sync += [left.eq(words - 1), more.eq(words > 1)]
+        with m.Elif(goes_on):
+            m.d.comb += rests.eq(~more | (left == 1))
+            m.d.sync += [left.eq(left - 1), more.eq(more & (left != 1))]
+        # Before a scan it follows the first word, whether a tuple is taken or not.
+        with m.If(resting | goes_on):
+            m.d.sync += next_word.eq(Mux(word == params.segment_words - 1, 0, word + 1))
+
         for sub_window in (r, s):
             m.d.comb += [
                 sub_window.scan.eq(scan),
-                sub_window.scan_word.eq(Mux(resting, sub_window.first_word, next_word)),
+                # What expires as a tuple is stored is read in its own side's first word.
+                sub_window.scan_word.eq(
+                    Mux(resting | sub_window.arrive, sub_window.first_word, next_word)
+                ),
                 sub_window.scan_first.eq(takes),
                 sub_window.scan_last.eq(Mux(takes, words == 1, left == 1)),
             ]

@@ -53,7 +53,7 @@ class SubWindow(Component):
         word while the sub-window is empty.
     scan : In(1), scan_word : In(word_bits(params)), scan_first, scan_last : In(1)
         Read this word; it is the first, the last of the scan. ``scan_word`` is ``first_word`` with
-        ``arrive``, too: what expires lies there.
+        ``arrive``: what expires lies there.
     slots : Out(ArrayLayout(body, lanes))
         The word read a cycle ago.
     live : Out(lanes)
@@ -128,7 +128,10 @@ class SubWindow(Component):
         ]
         self._advance(m, head, store)
         self._advance(m, tail, expire)
-        m.d.sync += [count.eq(count + store - expire), span.eq(span + opens - leaves)]
+        # What counts is a clock enable, and which way it counts known before.
+        for number, more, less in ((count, store, expire), (span, opens, leaves)):
+            with m.If(more != less):
+                m.d.sync += number.eq(Mux(more, number + 1, number - 1))
         with m.If(store):
             m.d.sync += empty.eq(0)
         with m.Elif(expire & (count == 1)):
