@@ -295,11 +295,21 @@ ARRAY_MUTATIONS = {
         "test_handshake.py::test_random_inputs_are_exact_when_forwarded_at_once[5-1-0-3-0.5-0.5]",
         "surplus: first",
     ),
+    "taken-before-the-last-word": Mutation(
+        Fault(
+            "rtl.chain.forwarding",
+            "goes_on & (left <= 2)",
+            "goes_on",
+            "a tuple is taken before all words were compared with the one before it",
+        ),
+        "test_handshake.py::test_random_inputs_are_exact_when_forwarded_at_once[5-1-0-3-0.5-0.5]",
+        "pairs missing",
+    ),
     "hold-ignored-fast": Mutation(
         Fault(
             "rtl.chain.forwarding",
-            "goes_on, more = ~resting & ~matcher.hold, Signal()",
-            "goes_on, more = ~resting, Signal()",
+            "goes_on = ~resting & ~matcher.hold",
+            "goes_on = ~resting",
             "the scan goes on while the result FIFO is full",
         ),
         "test_handshake.py::test_one_key_everywhere_never_overflows_a_fifo[fast]",

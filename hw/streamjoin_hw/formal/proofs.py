@@ -127,9 +127,9 @@ EARLY_END = Fault(
 )
 LAZY_STORE = Fault(
     "rtl.chain.forwarding",
-    "rests.eq(~more | (left == 1))",
-    "rests.eq(1)",
-    "a tuple is taken before the last word was read",
+    "Mux(resting, ~takes, goes_on & (left <= 2))",
+    "Mux(resting, 1, goes_on & (left <= 2))",
+    "a tuple is taken before the one before it is stored",
 )
 FULL_FIFO = Fault(
     "rtl.result_queue",
@@ -265,8 +265,8 @@ PROOFS = {
         "forwarded at once: owed pairs meet once, any gaps and stalls",
         partial(ArrayMeeting, 2, 1, 1, 2, 1, forward="fast"),
         LATE_EXPIRY,
-        quick_depth=18,
-        depth=22,
+        quick_depth=21,
+        depth=25,
     ),
     "fast-words": Proof(
         "forwarded at once, two words a core: owed pairs meet once",

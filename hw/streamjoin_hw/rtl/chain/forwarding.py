@@ -116,10 +116,9 @@ class ScanCore(Component):
         m.submodules.matcher = matcher = Matcher(params, is_met=True)
         m.submodules.forward = forward = PipeReg(ordered_layout(params))
 
-        # Words of the running scan that were not read yet, whether no tuple is scanned or stored,
-        # the next word.
-        left, resting = Signal(words_bits(params)), Signal(init=1)
-        next_word = payload_of(word_bits(params))
+        # Words of the running scan from the one read last on, and whether no tuple is scanned or
+        # stored.
+        left, resting = payload_of(words_bits(params)), Signal(init=1)
         # Known a cycle ahead, as much depends on it: a hold counts a cycle later for a tuple.
         free = Signal(name="free")
         rests, takes = Signal(), Signal()
@@ -161,33 +160,31 @@ class ScanCore(Component):
 
         # The first word is read as the tuple is taken, the others as long as there is room. Then
         # the next tuple finds this one stored.
-        words, word = Signal(words_bits(params)), Signal(word_bits(params))
-        goes_on, more = ~resting & ~matcher.hold, Signal()
+        words, more = Signal(words_bits(params)), Signal()
+        goes_on = ~resting & ~matcher.hold
+        scan = (takes & (words != 0)) | (goes_on & more)
         m.d.comb += [
             words.eq(Mux(is_s, r.words, s.words)),
-            word.eq(Mux(resting, Mux(is_s, r.first_word, s.first_word), next_word)),
+            more.eq(left > 1),
+            rests.eq(Mux(resting, ~takes, goes_on & (left <= 2))),
         ]
-        scan = (takes & (words != 0)) | (goes_on & more)
-        m.d.comb += rests.eq(resting & ~takes)
-        with m.If(takes):
-            m.d.sync += [left.eq(words - 1), more.eq(words > 1)]
+        # Before a scan all follows what would be scanned, whether a tuple is taken or not.
+        with m.If(resting):
+            m.d.sync += left.eq(words)
         with m.Elif(goes_on):
-            m.d.comb += rests.eq(~more | (left == 1))
-            m.d.sync += [left.eq(left - 1), more.eq(more & (left != 1))]
-        # Before a scan it follows the first word, whether a tuple is taken or not.
-        with m.If(resting | goes_on):
-            m.d.sync += next_word.eq(Mux(word == params.segment_words - 1, 0, word + 1))
-
+            m.d.sync += left.eq(left - 1)
         for sub_window in (r, s):
+            next_word = payload_of(word_bits(params), name="next_word")
+            word = sub_window.scan_word
             m.d.comb += [
                 sub_window.scan.eq(scan),
                 # What expires as a tuple is stored is read in its own side's first word.
-                sub_window.scan_word.eq(
-                    Mux(resting | sub_window.arrive, sub_window.first_word, next_word)
-                ),
+                word.eq(Mux(resting | sub_window.arrive, sub_window.first_word, next_word)),
                 sub_window.scan_first.eq(takes),
-                sub_window.scan_last.eq(Mux(takes, words == 1, left == 1)),
+                sub_window.scan_last.eq(Mux(takes, words == 1, left == 2)),
             ]
+            with m.If(resting | goes_on):
+                m.d.sync += next_word.eq(Mux(word == params.segment_words - 1, 0, word + 1))
         self._compare(m, matcher, (r, s), scan, (probe_side, r_probe, s_probe))
         m.d.comb += self.hold.eq(matcher.hold)
         place = add_place(m, self, matcher.results)
