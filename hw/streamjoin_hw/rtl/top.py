@@ -159,37 +159,10 @@ class Top(Component):
             design.o.ready.eq(self.m_axis_results_tready),
         ]
 
-        # A cycle late: what the ports say comes from far, and each part of it ends in a flip-flop.
-        offered, ready, is_s = (Signal(name=f"input_{n}") for n in ("offered", "ready", "is_s"))
-        running = Signal()
-        m.d.sync += [
-            # Until the punctuation is taken, however long it waits.
-            running.eq(design.running | self.m_axis_results_tvalid),
-            offered.eq(self.s_axis_tuples_tvalid),
-            ready.eq(self.s_axis_tuples_tready),
-            is_s.eq(self.s_axis_tuples_tdest == SIDE_S),
-        ]
-        taken = offered & ready
-        given = self.m_axis_results_tvalid & self.m_axis_results_tready
-        m.d.comb += [
-            output_stalled.eq(self.m_axis_results_tvalid & ~self.m_axis_results_tready),
-            counters.cycle.eq(running | taken),
-            counters.tuple_r.eq(taken & ~is_s),
-            counters.tuple_s.eq(taken & is_s),
-            counters.result.eq(given & result.user[TUser.RESULT]),
-            counters.input_stall.eq(offered & ~ready),
-            counters.results_backpressure.eq(output_stalled & result.user[TUser.RESULT]),
-            counters.hold.eq(design.hold_cycle),
-        ]
-        if self.params.beat_results > 1:
-            with m.If(given & result.user[TUser.SECOND]):
-                m.d.comb += counters.result.eq(2)
+        m.d.comb += output_stalled.eq(self.m_axis_results_tvalid & ~self.m_axis_results_tready)
+        self._count(m, design, counters, output_stalled)
         if self.params.timestamp_bits:
-            m.d.comb += [
-                design.time_r.eq(file.set_time_r),
-                design.time_s.eq(file.set_time_s),
-                counters.evict.eq(design.evicted),
-            ]
+            m.d.comb += [design.time_r.eq(file.set_time_r), design.time_s.eq(file.set_time_s)]
         status = self._status(m, design, output_stalled)
         driven = self._index(m, design, file) if self.params.design == "splitjoin-index" else {}
         for name in live(self.params):
@@ -205,6 +178,35 @@ class Top(Component):
             else:
                 m.d.comb += target.eq(getattr(counters, name))
         return m
+
+    def _count(self, m: Module, design: Any, counters: Counters, output_stalled: Signal) -> None:
+        """Say what is counted."""
+        # A cycle late: what the ports say comes from far, and each part of it ends in a flip-flop.
+        offered, ready, is_s = (Signal(name=f"input_{n}") for n in ("offered", "ready", "is_s"))
+        running = Signal()
+        m.d.sync += [
+            # Until the punctuation is taken, however long it waits.
+            running.eq(design.running | self.m_axis_results_tvalid),
+            offered.eq(self.s_axis_tuples_tvalid),
+            ready.eq(self.s_axis_tuples_tready),
+            is_s.eq(self.s_axis_tuples_tdest == SIDE_S),
+        ]
+        taken, result = offered & ready, design.o.p
+        given = self.m_axis_results_tvalid & self.m_axis_results_tready
+        m.d.comb += [
+            counters.cycle.eq(running | taken),
+            counters.tuple_r.eq(taken & ~is_s),
+            counters.tuple_s.eq(taken & is_s),
+            counters.result.eq(given & result.user[TUser.RESULT]),
+            counters.input_stall.eq(offered & ~ready),
+            counters.results_backpressure.eq(output_stalled & result.user[TUser.RESULT]),
+            counters.hold.eq(design.hold_cycle),
+        ]
+        if self.params.beat_results > 1:
+            with m.If(given & result.user[TUser.SECOND]):
+                m.d.comb += counters.result.eq(2)
+        if self.params.timestamp_bits:
+            m.d.comb += counters.evict.eq(design.evicted)
 
     def _settings(self, m: Module, design: Any, file: Any) -> None:
         """Hand over what is set at run time beside the windows."""

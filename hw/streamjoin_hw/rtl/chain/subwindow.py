@@ -182,7 +182,9 @@ class SubWindow(Component):
 
     def _advance(self, m: Module, position: View, step: Value) -> None:
         """Move a position by one slot round the ring."""
-        with m.If(step & (position.lane == self.params.lanes - 1)):
+        # A tool cannot know that the only lane is always the last one.
+        is_last = (position.lane == self.params.lanes - 1) | (self.params.lanes == 1)
+        with m.If(step & is_last):
             m.d.sync += [
                 position.lane.eq(0),
                 position.word.eq(

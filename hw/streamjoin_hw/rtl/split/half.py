@@ -181,7 +181,12 @@ class Half(Component):
         if self.params.has_groups:
             # A blank probe alone has nothing to look at.
             none = none | (collector.batch.blank & (collector.batch.count == 1))
-        words = Mux(none, 0, ring.range.words)
+        words, is_none, is_few = (
+            Mux(none, 0, ring.range.words),
+            ring.few[0] | none,
+            ring.few[1] | none,
+        )
+        looks_back = self._looks_back(collector)
         with m.If(w.begin):
             m.d.sync += [
                 w.range.eq(ring.range),
@@ -194,7 +199,9 @@ class Half(Component):
                 w.first.eq(1),
                 # A pass of no word still ends for its probes; one without probes reads the tuple
                 # that expires, if anybody wants to know its time.
-                *w.to_read(Mux(probing, Mux(words == 0, 1, words), self._looks_back(collector))),
+                w.left.eq(Mux(probing, words | is_none, looks_back)),
+                w.none.eq(~probing & ~looks_back),
+                w.last.eq(Mux(probing, is_few, looks_back)),
                 w.waits.eq(probing),
             ]
             if self.params.order == "inner":

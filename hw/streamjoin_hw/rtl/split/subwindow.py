@@ -78,6 +78,8 @@ class SubWindow(Component):
         The tuple to store.
     range : Out(range_layout(params))
         With ``begin``: what the pass looks at, both the tuple that expires and the one stored.
+    few : Out(2)
+        Whether these are no words, and whether at most one.
     read_word : In(word_bits(params))
     slots : Out(ArrayLayout(key_layout, lanes))
         The word read a cycle ago.
@@ -97,6 +99,7 @@ class SubWindow(Component):
     expire: Signal
     enter: View
     range: View
+    few: Signal
     read_word: Signal
     slots: View
     stores: Signal
@@ -132,6 +135,7 @@ class SubWindow(Component):
                 **{name: In(1) for name in flags},
                 "enter": In(self.body),
                 "range": Out(range_layout(params)),
+                "few": Out(2),
                 **keys,
                 "fetch_word": In(word_bits(params)),
                 "fetch_lane": In(lane_bits(params)),
@@ -173,6 +177,13 @@ class SubWindow(Component):
             leaves.eq(moves & (tail["lane"] == lanes - 1)),
             next_lane.eq(Mux(head["lane"] == lanes - 1, 0, head["lane"] + 1)),
             self.range.words.eq(Mux((count == 0) & ~enters, 0, span + opens)),
+            # Not from the sum: much depends on it in the same cycle.
+            self.few.eq(
+                Cat(
+                    ((count == 0) & ~enters) | ((span == 0) & ~opens),
+                    ((count == 0) & ~enters) | (span == 0) | ((span == 1) & ~opens),
+                )
+            ),
             self.range.first_word.eq(tail["word"]),
             self.range.first_lane.eq(tail["lane"]),
             self.range.end_lane.eq(Mux(enters, next_lane, head["lane"])),
