@@ -57,22 +57,29 @@ def test_cells_of_a_xilinx_part_are_counted_and_written_into_the_manifest(
     assert (tmp_path / "streamjoin_top.v").is_file()
 
 
-def test_an_ecp5_is_routed_and_its_longest_path_is_the_clock(
-    capsys: pytest.CaptureFixture[str],
+@pytest.mark.parametrize(
+    ("name", "source"),
+    [
+        ("ecp5-85k", "nextpnr-ecp5, post-route, LFE5U-85F-6BG756 speed grade 6"),
+        ("lifcl-40", "nextpnr-nexus, post-route, LIFCL-40-9BG400C speed grade 9"),
+    ],
+)
+def test_a_part_is_routed_and_its_longest_path_is_the_clock(
+    capsys: pytest.CaptureFixture[str], name: str, source: str
 ) -> None:
-    assert run("synth", "--target", "ecp5-85k", *SMALL, "--json") == 0
+    assert run("synth", "--target", name, *SMALL, "--json") == 0
     shown = capsys.readouterr()
     recorded = json.loads(shown.out)
     clock = recorded["clock"]
     path_ns = sum(step["ns"] for step in clock["critical_path"])
     assert path_ns == pytest.approx(1e9 / clock["hz"], abs=0.05)
-    assert clock["source"] == "nextpnr-ecp5, post-route, LFE5U-85F-6BG756 speed grade 6"
+    assert clock["source"] == source
     assert " levels of logic, " in clock["critical_path_in_words"]
     assert recorded["resources"]["lut"]["used"] > recorded["cells"]["LUT4"] > 500
     assert set(recorded["seconds"]) == {"elaborate", "synth", "pack", "place", "route"}
-    assert run("synth", "--target", "ecp5-85k", *SMALL) == 0
+    assert run("synth", "--target", name, *SMALL) == 0
     table = capsys.readouterr().out
-    assert f"{clock['hz'] / 1e6:.1f} MHz (nextpnr-ecp5, post-route" in table
+    assert f"{clock['hz'] / 1e6:.1f} MHz ({source[: source.index(',')]}, post-route" in table
 
 
 def test_what_was_synthesised_before_is_not_synthesised_again(
@@ -102,7 +109,7 @@ def test_a_tool_that_takes_too_long_is_given_up() -> None:
     [
         (
             ("synth", "--target", "spartan", *SMALL),
-            "--target must be one of xc7z020, xczu7ev, xck26, ecp5-85k, not 'spartan'",
+            "--target must be one of xc7z020, xczu7ev, xck26, ecp5-85k, lifcl-40, not 'spartan'",
         ),
         (
             ("synth", "--target", "xc7z020", *SMALL, "--clock", "0"),
@@ -187,7 +194,7 @@ def test_equality_takes_half_the_luts_that_yosys_would_give_it(
         "module pair(input clk, input [31:0] a, b, output reg o);\n"
         "always @(posedge clk) o <= a == b;\nendmodule\n"
     )
-    for name, maximum in (("ecp5-85k", 22), ("xc7z020", 13)):
+    for name, maximum in (("ecp5-85k", 22), ("lifcl-40", 22), ("xc7z020", 13)):
         counts = area.synthesise(TARGETS[name], file, top="pair", flat=True, deadline_s=300)
         assert area.uses(TARGETS[name], counts)["lut"].used <= maximum
 

@@ -18,14 +18,14 @@ from streamjoin_hw.studies.selftest.stimulus import expected
 from streamjoin_hw.studies.selftest.top import SELFTEST_MODULE, selftest_verilog
 from streamjoin_hw.studies.synth.area import NETLIST_NAME, lacking, synthesise, uses
 from streamjoin_hw.studies.synth.record import clock_of, comparisons_per_1000_lut, described
-from streamjoin_hw.studies.synth.route import CONFIG_NAME, Routed, place_and_route
+from streamjoin_hw.studies.synth.route import Routed, place_and_route
 from streamjoin_hw.studies.synth.settings import (
     SELFTEST_TOP,
     Settings,
     StageSeconds,
     verilog_digest,
 )
-from streamjoin_hw.studies.synth.targets import RESOURCE_NAMES, TARGETS
+from streamjoin_hw.studies.synth.targets import CONFIG_NAME, ECP5, RESOURCE_NAMES, TARGETS
 
 BOARD = "ulx3s-85f"
 """Name of the board, of its preset and of its folder of constraints."""
@@ -33,7 +33,7 @@ BOARD = "ulx3s-85f"
 TARGET = replace(
     TARGETS["ecp5-85k"],
     part="LFE5U-85F-6BG381",
-    route=("--85k", "--package", "CABGA381", "--speed", "6"),
+    router=replace(ECP5, options=("--85k", "--package", "CABGA381", "--speed", "6")),
 )
 CLOCK_HZ = 25e6
 """Frequency of the board's oscillator in Hz."""

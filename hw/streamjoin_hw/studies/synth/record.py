@@ -200,7 +200,7 @@ def _run(
                 deadline_s=settings.deadline_s,
                 heard=clocked,
             )
-            uses, source = routed.uses, "nextpnr-ecp5, as packed"
+            uses, source = routed.uses, f"{routed.router.program}, as packed"
             if settings.top == HARNESS_TOP:
                 source += " with the registers of its harness"
         except route.RouteError as error:
@@ -233,9 +233,10 @@ def _not_routed(target: Target, settings: Settings) -> dict[str, Any]:
 
 def clock_of(target: Target, routed: route.Routed) -> dict[str, Any]:
     """Return what a record says of the clock of a routed design."""
+    router = routed.router
     return {
         "hz": round(routed.clock_hz),
-        "source": f"nextpnr-ecp5, post-route, {target.part} speed grade 6",
+        "source": f"{router.program}, post-route, {target.part} speed grade {router.speed}",
         "critical_path": list(routed.path),
         "critical_path_in_words": route.path_in_words(routed.path),
     }

