@@ -72,6 +72,7 @@ def test_hard_keys_in_small_batches_give_the_oracles_result(
     monkeypatch.setattr(flat_output, "RESERVED_PAIRS", 64)
     monkeypatch.setattr(flat_engine, "MIN_SHARED", 2)
     monkeypatch.setattr(flat_team, "MATCH_PAIRS", 64)
+    monkeypatch.setattr(flat_team, "CHUNK_PAIRS", 40)
     monkeypatch.setattr(flat_team, "PART", 16)
     monkeypatch.setattr(flat_index, "PART", 16)
     monkeypatch.setattr(flat_index, "MOVED_ROWS", 16)
@@ -129,8 +130,29 @@ class Parts(Meter):
         return super().emit(r_rows, s_rows, *given)
 
 
+@pytest.mark.parametrize("chunk", [1, 17, 300, 5000])
+@pytest.mark.parametrize("threads", [2, 3])
+def test_chunks_of_any_size_are_filled_and_leave_no_gaps(
+    threads: int, chunk: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(flat_team, "CHUNK_PAIRS", chunk)
+    monkeypatch.setattr(flat_team, "MATCH_PAIRS", 64)
+    rng, engine = np.random.default_rng(7), catalog.get("ibwj-flat")
+    ts = np.arange(6000)
+    for keys in (4000, 300, 3):  # few, some, and very many matches of an arrival
+        r, s = (Stream({"k": rng.integers(0, keys, 6000)}, ts, "x") for _ in range(2))
+        s = s.slice(0, 0) if keys == 300 and threads == 3 else s
+        job = Job(r, s, BAND, parse_window("count:150"), threads=threads)
+        job = run.complete(engine, job, {"batch": 2500})
+        pairs = run.run(engine, job).pairs
+        verify.check(pairs, oracle.join(r, s, BAND, job.window), f"{keys} keys")
+
+
 @pytest.mark.parametrize("threads", [1, 2, 3])
-def test_pairs_of_all_threads_lie_side_by_side(threads: int) -> None:
+def test_pairs_of_all_threads_lie_side_by_side(
+    threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(flat_team, "CHUNK_PAIRS", 1000)
     rng = np.random.default_rng(5)
     r, s = (Stream({"k": rng.integers(0, 500, 9000)}, np.arange(9000), "x") for _ in range(2))
     job = Job(r, s, BAND, parse_window("count:300"), threads=threads)

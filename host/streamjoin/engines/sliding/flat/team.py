@@ -16,6 +16,9 @@ PART = 1 << 14
 MATCH_PAIRS = 1 << 14
 """Initial pairs of a thread's buffer; it grows if an arrival, or in order a part, has more."""
 
+CHUNK_PAIRS = 1 << 16
+"""Pairs of the output that a thread claims at once, if they are wanted in no order."""
+
 
 class Team:
     """What threads share during a batch.
@@ -106,7 +109,7 @@ class Team:
         settings: tuple[Any, ...] = (*given, self._share, self.matches, out)
         join: Callable[..., None]
         if order == "none":
-            join, settings = sharing.join_apart, (*settings, stop)
+            join, settings = sharing.join_apart, (*settings, stop, CHUNK_PAIRS)
         else:
             settings = (*settings, first, self.parts_done, order == "inner")
             join = ordering.join_in_order
@@ -119,7 +122,21 @@ class Team:
         barriers[sharing.FULL_AT] = sharing.NEVER
         barriers[sharing.OUT_AT] = first
         crew.together(work, self._give_up)
-        return int(barriers[sharing.OUT_AT])
+        return self._without_gaps(out, int(barriers[sharing.OUT_AT]))
+
+    def _without_gaps(self, out: Codes, end: int) -> int:
+        """Move the last pairs to where chunks have room, and return where the output ends then."""
+        from streamjoin.engines.kernels.flat import joining
+
+        chunks = self.states[:, joining.CHUNK_AT : joining.CHUNK_END + 1]
+        for gap, after in sorted(chunks.tolist(), reverse=True):
+            moved = min(after - gap, end - after)
+            for side in (0, len(out) >> 1):
+                to = side + gap
+                out[to : to + moved] = out[side + end - moved : side + end]
+            end -= after - gap
+        chunks[:] = 0
+        return end
 
     @property
     def parts_done(self) -> int:
