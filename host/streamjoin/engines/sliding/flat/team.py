@@ -35,14 +35,15 @@ class Team:
     """
 
     def __init__(self, threads: int) -> None:
-        from streamjoin.engines.kernels.flat import joining, plans, ranges, sharing
+        from streamjoin.engines.kernels.flat import blocks, joining, plans, ranges, sharing
 
         self._threads, self._recuts = threads, -1
         self.states = np.zeros((threads, joining.STATE_WORDS), dtype=np.uint64)
         self._share = sharing.Share(
             work=ranges.Work(
-                np.zeros(2 * threads * PART, dtype=np.uint8),
-                np.empty(3 * threads * PART, dtype=np.uint64),
+                np.zeros(2 * threads * (PART + blocks.LANES), dtype=np.uint8),
+                np.zeros(2 * threads * (PART + blocks.LANES), dtype=np.uint32),
+                np.zeros(2 * threads * (PART // blocks.LANES + 2), dtype=np.uint64),
                 np.empty((threads * PART, plans.PLAN_WORDS), dtype=np.uint32),
             ),
             owned=ranges.Owned(
