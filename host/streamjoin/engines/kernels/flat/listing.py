@@ -92,29 +92,96 @@ _count_up_to = _counting("<=")
 
 
 @fused
-def rows_before(ts: Int64s, at: np.uint64, end: np.uint64, moment: int) -> np.uint64:
-    """Return the first row from ``at`` to below ``end`` that is not before a moment, or ``end``."""
-    while at < end and at + U64(TIMES) <= U64(len(ts)):
-        count = _count_before(ts, at, moment)
-        at += count
-        if count < U64(TIMES):
-            return min(at, end)
-    while at < end and ts[at] < moment:
-        at += U64(1)
-    return min(at, end)
+def _search(ts: Int64s, rows: tuple[np.uint64, np.uint64], moment: int, or_at: bool) -> np.uint64:
+    """Return the first of these rows that is not before a moment, or at it if ``or_at``."""
+    low, high = rows
+    while low < high:
+        middle = (low + high) >> U64(1)
+        if ts[middle] < moment or (or_at and ts[middle] == moment):
+            low = middle + U64(1)
+        else:
+            high = middle
+    return low
 
 
 @fused
-def rows_up_to(ts: Int64s, at: np.uint64, end: np.uint64, moment: int) -> np.uint64:
-    """As :func:`rows_before`, for the first row that is after a moment."""
-    while at < end and at + U64(TIMES) <= U64(len(ts)):
-        count = _count_up_to(ts, at, moment)
+def _advance(
+    ts: Int64s, at: np.uint64, end: np.uint64, moment: int, or_at: bool
+) -> np.uint64:
+    """As :func:`_search`, where the row is likely to be among the next few from ``at`` on."""
+    while at + U64(TIMES) <= end:
+        count = _count_up_to(ts, at, moment) if or_at else _count_before(ts, at, moment)
         at += count
         if count < U64(TIMES):
-            return min(at, end)
-    while at < end and ts[at] <= moment:
-        at += U64(1)
-    return min(at, end)
+            return at
+    return _search(ts, (at, end), moment, or_at)
+
+
+@fused
+def _place(
+    ts: Int64s,
+    first: np.uint64,
+    met_ts: Int64s,
+    met: tuple[np.uint64, np.uint64],
+    or_at: bool,
+    rows: Codes,
+    places: Codes,
+    listed: np.uint64,
+    before: np.uint64,
+) -> np.uint64:
+    """Write how many of the other stream's rows arrived before a listed one."""
+    before = _advance(met_ts, before, met[1], ts[first + U64(rows[listed])], or_at)
+    places[listed] = np.uint32(before - met[0])
+    return before
+
+
+@fused
+def place(
+    r_ts: Int64s,
+    s_ts: Int64s,
+    r_rows: tuple[np.uint64, np.uint64],
+    s_rows: tuple[np.uint64, np.uint64],
+    r_listed: tuple[np.uint64, np.uint64],
+    s_listed: tuple[np.uint64, np.uint64],
+    rows: Codes,
+    places: Codes,
+) -> None:
+    """Write how many of the other stream's rows arrived before each listed one.
+
+    Each step needs the one before. So both halves of both lists are done side by side; steps beyond
+    the end of a shorter one are done again.
+
+    Parameters
+    ----------
+    r_ts, s_ts : ndarray of int64
+        Arrival times; at equal times R precedes S.
+    r_rows, s_rows : tuple of int
+        First and end row.
+    r_listed, s_listed : tuple of int
+        Where rows are listed, and how many.
+    rows : ndarray of uint32
+        The lists: rows from the first one on.
+    places : ndarray of uint32
+        Receives the counts beside the rows.
+    """
+    r_half, s_half = (r_listed[1] + U64(1)) >> U64(1), (s_listed[1] + U64(1)) >> U64(1)
+    r_other, s_other = r_listed[0] + r_listed[1] - r_half, s_listed[0] + s_listed[1] - s_half
+    r_1, r_2, s_1, s_2 = s_rows[0], s_rows[0], r_rows[0], r_rows[0]
+    if r_half:
+        r_2 = _search(s_ts, s_rows, r_ts[r_rows[0] + U64(rows[r_other])], False)
+    if s_half:
+        s_2 = _search(r_ts, r_rows, s_ts[s_rows[0] + U64(rows[s_other])], True)
+    for each in range(max(r_half, s_half)):
+        if r_half:
+            at = min(each, r_half - U64(1))
+            first = r_rows[0]
+            r_1 = _place(r_ts, first, s_ts, s_rows, False, rows, places, r_listed[0] + at, r_1)
+            r_2 = _place(r_ts, first, s_ts, s_rows, False, rows, places, r_other + at, r_2)
+        if s_half:
+            at = min(each, s_half - U64(1))
+            first = s_rows[0]
+            s_1 = _place(s_ts, first, r_ts, r_rows, True, rows, places, s_listed[0] + at, s_1)
+            s_2 = _place(s_ts, first, r_ts, r_rows, True, rows, places, s_other + at, s_2)
 
 
 @fused

@@ -18,8 +18,7 @@ from streamjoin.engines.kernels.flat.entries import Flat
 from streamjoin.engines.kernels.flat.listing import (
     list_marked,
     listed_before,
-    rows_before,
-    rows_up_to,
+    place,
 )
 from streamjoin.engines.kernels.flat.plans import (
     Bounds,
@@ -58,6 +57,8 @@ class Work(NamedTuple):
         Whether a thread has to do with a row of R, and of S.
     rows : ndarray of uint32, shape (2 * threads * (room + LANES),)
         Those rows, from the first of the part on.
+    places : ndarray of uint32, shape (2 * threads * (room + LANES),)
+        How many rows of the other stream arrived before each.
     groups : ndarray of uint64, shape (2 * threads * (room // LANES + 2),)
         How many are listed before each.
     plan : ndarray of uint32, shape (threads * room, PLAN_WORDS)
@@ -66,6 +67,7 @@ class Work(NamedTuple):
 
     marks: Bytes
     rows: Codes
+    places: Codes
     groups: Words
     plan: Codes
 
@@ -184,7 +186,7 @@ def _plan_listed(
     s_map: Map,
     is_r: bool,
     first: np.uint64,
-    met: tuple[np.uint64, np.uint64],
+    met: np.uint64,
     bounds: Bounds,
     work: Work,
     listed: tuple[np.uint64, np.uint64],
@@ -193,19 +195,15 @@ def _plan_listed(
 ) -> None:
     """Plan the listed rows of R, or of S, each at its place among those of both.
 
-    ``first`` is the stream's first row, ``met`` are the other one's first and end row. ``listed``
-    is where rows are listed, and how many; ``group`` where the other stream's groups are.
+    ``first`` is the stream's first row, ``met`` the other one's. ``listed`` is where rows are
+    listed, and how many; ``group`` where the other stream's groups are.
     """
     r_live, s_live = -1, -1
-    before = met[0]
     for each in range(listed[1]):
         row = first + U64(work.rows[listed[0] + each])
-        if is_r:
-            before = rows_before(times.s_ts, before, met[1], times.r_ts[row])
-        else:
-            before = rows_up_to(times.r_ts, before, met[1], times.s_ts[row])
-        at_r, at_s = (row, before) if is_r else (before, row)
-        at = plan + each + listed_before(work.groups, group, before - met[0])
+        before = U64(work.places[listed[0] + each])
+        at_r, at_s = (row, met + before) if is_r else (met + before, row)
+        at = plan + each + listed_before(work.groups, group, before)
         r_live, s_live = live_from(times, is_r, at_r, at_s, r_live, s_live)
         plan_one(
             times, keys, tables, r_map, s_map, is_r, at_r, at_s, r_live, s_live, True, bounds,
@@ -267,14 +265,18 @@ def plan_own(
     )  # fmt: skip
     r_listed = list_marked(work.marks, r_to, r_count, work.rows, work.groups, r_group)
     s_listed = list_marked(work.marks, s_to, s_count, work.rows, work.groups, s_group)
+    place(
+        times.r_ts, times.s_ts, r_rows, s_rows, (r_to, r_listed), (s_to, s_listed), work.rows,
+        work.places,
+    )  # fmt: skip
     r_blocks = owned.blocks[r_at], owned.blocks[r_at + U64(1)]
     s_blocks = owned.blocks[s_at], owned.blocks[s_at + U64(1)]
     _plan_listed(
-        times, keys, flat.tables, r_map, s_map, True, r_rows[0], s_rows,
+        times, keys, flat.tables, r_map, s_map, True, r_rows[0], s_rows[0],
         Bounds(*r_blocks, *s_blocks), work, (r_to, r_listed), s_group, plan,
     )  # fmt: skip
     _plan_listed(
-        times, keys, flat.tables, r_map, s_map, False, s_rows[0], r_rows,
+        times, keys, flat.tables, r_map, s_map, False, s_rows[0], r_rows[0],
         Bounds(*s_blocks, *r_blocks), work, (s_to, s_listed), r_group, plan,
     )  # fmt: skip
     return r_listed + s_listed

@@ -43,6 +43,7 @@ class Team:
             work=ranges.Work(
                 np.zeros(2 * threads * (PART + blocks.LANES), dtype=np.uint8),
                 np.zeros(2 * threads * (PART + blocks.LANES), dtype=np.uint32),
+                np.zeros(2 * threads * (PART + blocks.LANES), dtype=np.uint32),
                 np.zeros(2 * threads * (PART // blocks.LANES + 2), dtype=np.uint64),
                 np.empty((threads * PART, plans.PLAN_WORDS), dtype=np.uint32),
             ),
