@@ -12,7 +12,7 @@ from streamjoin import memory, oracle, run, verify
 from streamjoin.engines import catalog
 from streamjoin.engines.crew import Crew
 from streamjoin.engines.job import Job
-from streamjoin.engines.kernels.flat import cuts, plans, ranges, sorting
+from streamjoin.engines.kernels.flat import cuts, listing, plans, ranges, sharing, sorting
 from streamjoin.engines.sliding.flat import engine as flat_engine
 from streamjoin.engines.sliding.flat import index as flat_index
 from streamjoin.engines.sliding.flat import output as flat_output
@@ -115,6 +115,59 @@ def test_an_interrupt_while_threads_are_sent_to_work_ends_those_that_wait(
     with crew, pytest.raises(KeyboardInterrupt):
         index.join_shared(slice(0, 100), slice(0, 100), Meter(), crew)
     assert submitted[0].done()
+
+
+def test_pages_are_touched_once_and_no_word_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(flat_output, "RESERVED_PAIRS", 10_000)
+    monkeypatch.setattr(flat_output, "HUGE_FROM_PAIRS", 3000)
+    buffer, page, touched = flat_output.Buffer(True), 1024, []
+    buffer.make_room(16)
+    buffer.words[:] = np.arange(20_000)
+    for pairs, likely, stop in ((2500, 5000, 9000), (700, 50, 9000), (600, 2600, 9000)) * 3:
+        before, room = buffer.used, buffer.room_for(stop, likely, page)
+        assert room.first == before
+        assert before >= 3000 or not room.pages
+        touched += [room.untouched + each * page for each in range(room.pages)]
+        assert all(before <= at < stop for at in touched[len(touched) - room.pages :])
+        buffer.emit(min(pairs, 9000 - before), Meter())
+    assert len(touched) > 3
+    assert min(itertools.starmap(lambda low, high: high - low, itertools.pairwise(touched))) >= page
+    sharing.touch(0, 1, buffer.words, 0, 1)
+    assert (buffer.words == np.arange(20_000)).all()
+
+
+@pytest.mark.parametrize("lengths", [(0, 40), (40, 0), (1, 300), (300, 7), (123, 130)])
+def test_rows_are_listed_with_those_that_arrived_before(lengths: tuple[int, int]) -> None:
+    rng = np.random.default_rng(sum(lengths))
+    for span in (0, 40, 2000):
+        # Rows behind the end of a part are of no part: they never count.
+        ts = [np.sort(rng.integers(0, span + 1, 3 + rows + 20)) for rows in lengths]
+        ends = [3 + rows for rows in lengths]
+        room = max(lengths) + 16
+        marks = (rng.random(2 * room) < 0.6).astype(np.uint8)
+        chosen = [
+            np.flatnonzero(marks[at : at + n]) for at, n in ((0, lengths[0]), (room, lengths[1]))
+        ]
+        rows, places = (np.zeros(2 * room, dtype=np.uint32) for _ in range(2))
+        groups = np.zeros(2 * (room // 16 + 2), dtype=np.uint64)
+        first, u64 = (0, len(groups) // 2), np.uint64
+        counts = [
+            listing.list_marked(marks, u64(side * room), u64(n), rows, groups, u64(first[side]))
+            for side, n in enumerate(lengths)
+        ]
+        assert [int(count) for count in counts] == [len(each) for each in chosen]
+        bounds = [(u64(3), u64(end)) for end in ends]
+        lists = [(u64(side * room), u64(counts[side])) for side in range(2)]
+        listing.place(*ts, *bounds, *lists, rows, places)
+        for side, listed in enumerate(chosen):
+            at = slice(side * room, side * room + len(listed))
+            assert rows[at].tolist() == listed.tolist()
+            other = ts[1 - side][3 : ends[1 - side]]
+            before = np.searchsorted(other, ts[side][3 + listed], side="right" if side else "left")
+            assert places[at].tolist() == before.tolist()
+            for row in range(lengths[side] + 1):
+                found = listing.listed_before(groups, u64(first[side]), u64(row))
+                assert int(found) == int((listed < row).sum())
 
 
 class Parts(Meter):

@@ -31,9 +31,9 @@ NEXT = BLOCK - 1
 _WORD = ir.IntType(32)
 _WORDS = ir.VectorType(_WORD, LANES)
 BITS = ir.IntType(LANES)
-MASK = ir.VectorType(ir.IntType(1), LANES)
+_MASK = ir.VectorType(ir.IntType(1), LANES)
 IOTA = ir.Constant(_WORDS, list(range(LANES)))
-_IS_ENTRY = ir.Constant(MASK, [1] * ENTRIES + [0])
+_IS_ENTRY = ir.Constant(_MASK, [1] * ENTRIES + [0])
 _COMPRESSES = llvm.llvm_version_info >= (19, 0, 0)
 """Whether the compiler knows how to move the chosen lanes of a vector to its front."""
 
@@ -68,7 +68,7 @@ def store_chosen(
     """Write the chosen lanes one after another; up to :data:`LANES` words are overwritten."""
     if _COMPRESSES:
         name = f"llvm.experimental.vector.compress.v{LANES}i32"
-        function = ir.FunctionType(_WORDS, [_WORDS, MASK, _WORDS])
+        function = ir.FunctionType(_WORDS, [_WORDS, _MASK, _WORDS])
         compress = cgutils.get_or_insert_function(builder.module, function, name)
         front = builder.call(compress, [words, chosen, ir.Constant(_WORDS, None)])
         _store(context, builder, kind, array, at, front)

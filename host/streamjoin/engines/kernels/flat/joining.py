@@ -304,8 +304,9 @@ def join_planned(
     """Join the arrivals of a plan from ``first`` on until all are done or there is no room.
 
     Pairs are written to ``out``: rows of R from ``base`` on, those of S ``room`` words later, so
-    that with those ``written`` before there are ``limit`` at most. If ``counted``, an arrival's matches are counted, and their rows alone are written, not its own.
-    ``count_at`` is added to its number, modulo 2**64. Only checked candidates may be in strips.
+    that with those ``written`` before there are ``limit`` at most. If ``counted``, an arrival's
+    matches are counted, and their rows alone are written, not its own. ``count_at`` is added to its
+    number, modulo 2**64. Only checked candidates may be in strips.
 
     Returns
     -------

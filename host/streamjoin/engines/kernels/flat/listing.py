@@ -18,7 +18,6 @@ from streamjoin.engines.kernels.flat.blocks import (
     BITS,
     IOTA,
     LANES,
-    MASK,
     pointer_to,
     splat,
     store_chosen,
@@ -105,9 +104,7 @@ def _search(ts: Int64s, rows: tuple[np.uint64, np.uint64], moment: int, or_at: b
 
 
 @fused
-def _advance(
-    ts: Int64s, at: np.uint64, end: np.uint64, moment: int, or_at: bool
-) -> np.uint64:
+def _advance(ts: Int64s, at: np.uint64, end: np.uint64, moment: int, or_at: bool) -> np.uint64:
     """As :func:`_search`, where the row is likely to be among the next few from ``at`` on."""
     while at + U64(TIMES) <= end:
         count = _count_up_to(ts, at, moment) if or_at else _count_before(ts, at, moment)
@@ -173,12 +170,12 @@ def place(
         s_2 = _search(r_ts, r_rows, s_ts[s_rows[0] + U64(rows[s_other])], True)
     for each in range(max(r_half, s_half)):
         if r_half:
-            at = min(each, r_half - U64(1))
+            at = U64(min(each, r_half - U64(1)))
             first = r_rows[0]
             r_1 = _place(r_ts, first, s_ts, s_rows, False, rows, places, r_listed[0] + at, r_1)
             r_2 = _place(r_ts, first, s_ts, s_rows, False, rows, places, r_other + at, r_2)
         if s_half:
-            at = min(each, s_half - U64(1))
+            at = U64(min(each, s_half - U64(1)))
             first = s_rows[0]
             s_1 = _place(s_ts, first, r_ts, r_rows, True, rows, places, s_listed[0] + at, s_1)
             s_2 = _place(s_ts, first, r_ts, r_rows, True, rows, places, s_other + at, s_2)

@@ -59,6 +59,9 @@ ends."""
 BARRIERS = 4 * LINE_WORDS
 NEVER = np.uint64(0xFFFFFFFFFFFFFFFF)
 
+PAGE_WORDS = 1 << 19
+"""Words of a huge page."""
+
 ALL, FEW = U64(1 << 32), 16
 """Arrivals that a thread joins in one go: into its chunk, and into its buffer when that is full."""
 
@@ -220,6 +223,29 @@ def _hand_over(
         handed = written = U64(0)
     states[state + U64(HANDED)], states[state + U64(WRITTEN)] = handed, written
     return is_done
+
+
+@uncounted
+def touch(thread: int, threads: int, out: Codes, first: int, pages: int) -> None:
+    """Have the system provide a thread's share of pages of the output before they are written.
+
+    Where one thread alone is the first to write to many of a batch's pages, the others wait for it.
+
+    Parameters
+    ----------
+    thread, threads : int
+        Number of the thread, and how many share the pages.
+    out : ndarray of uint32, shape (2 * room,)
+        Rows of R, and ``room`` words later those of S. No word is changed.
+    first : int
+        Word of the first page of rows of R.
+    pages : int
+        Pages of rows of R, and as many of rows of S.
+    """
+    for page in range(thread, pages, threads):
+        at = U64(first + page * PAGE_WORDS)
+        compare_exchange(out, at, U32(0), U32(0))
+        compare_exchange(out, (U64(len(out)) >> U64(1)) + at, U32(0), U32(0))
 
 
 @uncounted

@@ -8,7 +8,7 @@ import numpy as np
 
 from streamjoin.engines.codes import Codes
 from streamjoin.engines.crew import Crew
-from streamjoin.engines.sliding.flat.output import Output
+from streamjoin.engines.sliding.flat.output import Output, Room
 
 PART = 1 << 14
 """Maximum arrivals that are planned at once: the plan, 48 bytes each, stays in a thread's cache."""
@@ -83,7 +83,7 @@ class Team:
         self,
         given: tuple[Any, ...],
         order: str,
-        output: tuple[Codes, int, int],
+        output: Room,
         meter: Output,
         crew: Crew,
     ) -> int:
@@ -95,8 +95,7 @@ class Team:
             Parameters of the kernels from ``times`` to ``arrivals``.
         order : str
             The order asked for.
-        output : tuple
-            The output, its first word to write to, and the one at which pairs in no order end.
+        output : Room
         meter : Output
         crew : Crew
 
@@ -107,7 +106,7 @@ class Team:
         """
         from streamjoin.engines.kernels.flat import ordering, sharing
 
-        barriers, (out, first, stop) = self._share.barriers, output
+        barriers, (out, first, stop, *untouched) = self._share.barriers, output
         settings: tuple[Any, ...] = (*given, self._share, self.matches, out)
         join: Callable[..., None]
         if order == "none":
@@ -118,6 +117,7 @@ class Team:
 
         def work(thread: int) -> None:
             with self._ends_together(), meter.phase("probe"):
+                sharing.touch(thread, self._threads, out, *untouched)
                 join(thread, *settings)
 
         barriers[:] = 0
