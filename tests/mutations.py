@@ -156,12 +156,42 @@ MUTATIONS = {
     "threads-overwrite-pairs": Mutation(
         Fault(
             "streamjoin.engines.kernels.flat.sharing",
-            "U64(OUT_AT), at, at + written)",
-            "U64(OUT_AT), at, at + (written >> U64(1)))",
+            "U64(OUT_AT), free, after)",
+            "U64(OUT_AT), free, after - U64(1))",
             "a thread claims less of the output than it writes",
         ),
         "host/test_flat.py::test_hard_keys_in_small_batches_give_the_oracles_result[2-none]",
         "MismatchError",
+    ),
+    "rest-of-pairs-is-lost": Mutation(
+        Fault(
+            "streamjoin.engines.kernels.flat.sharing",
+            "is_done = handed == written",
+            "is_done = handed > U64(0) or handed == written",
+            "what a chunk has no room for is not kept for the next one",
+        ),
+        "host/test_flat.py::test_hard_keys_in_small_batches_give_the_oracles_result[2-none]",
+        "MismatchError",
+    ),
+    "gap-stays-in-the-output": Mutation(
+        Fault(
+            "streamjoin.engines.sliding.flat.team",
+            "end -= after - gap",
+            "end -= moved",
+            "the output ends behind what is free of the last chunk",
+        ),
+        "host/test_flat.py::test_chunks_of_any_size_are_filled_and_leave_no_gaps[2-5000]",
+        "MismatchError",
+    ),
+    "r-does-not-precede-s": Mutation(
+        Fault(
+            "streamjoin.engines.kernels.flat.listing",
+            "_count_up_to(ts, at, moment) if or_at else",
+            "_count_before(ts, at, moment) if or_at else",
+            "tuples of R that arrive at the same time as one of S come after it",
+        ),
+        "host/test_flat.py::test_rows_are_listed_with_those_that_arrived_before[lengths4]",
+        "assert",
     ),
     "candidates-count-as-matches": Mutation(
         Fault(

@@ -12,7 +12,7 @@ from streamjoin import memory, oracle, run, verify
 from streamjoin.engines import catalog
 from streamjoin.engines.crew import Crew
 from streamjoin.engines.job import Job
-from streamjoin.engines.kernels.flat import cuts, plans, ranges, sorting
+from streamjoin.engines.kernels.flat import cuts, listing, plans, ranges, sharing, sorting
 from streamjoin.engines.sliding.flat import engine as flat_engine
 from streamjoin.engines.sliding.flat import index as flat_index
 from streamjoin.engines.sliding.flat import output as flat_output
@@ -72,6 +72,7 @@ def test_hard_keys_in_small_batches_give_the_oracles_result(
     monkeypatch.setattr(flat_output, "RESERVED_PAIRS", 64)
     monkeypatch.setattr(flat_engine, "MIN_SHARED", 2)
     monkeypatch.setattr(flat_team, "MATCH_PAIRS", 64)
+    monkeypatch.setattr(flat_team, "CHUNK_PAIRS", 40)
     monkeypatch.setattr(flat_team, "PART", 16)
     monkeypatch.setattr(flat_index, "PART", 16)
     monkeypatch.setattr(flat_index, "MOVED_ROWS", 16)
@@ -116,6 +117,59 @@ def test_an_interrupt_while_threads_are_sent_to_work_ends_those_that_wait(
     assert submitted[0].done()
 
 
+def test_pages_are_touched_once_and_no_word_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(flat_output, "RESERVED_PAIRS", 10_000)
+    monkeypatch.setattr(flat_output, "HUGE_FROM_PAIRS", 3000)
+    buffer, page, touched = flat_output.Buffer(True), 1024, []
+    buffer.make_room(16)
+    buffer.words[:] = np.arange(20_000)
+    for pairs, likely, stop in ((2500, 5000, 9000), (700, 50, 9000), (600, 2600, 9000)) * 3:
+        before, room = buffer.used, buffer.room_for(stop, likely, page)
+        assert room.first == before
+        assert before >= 3000 or not room.pages
+        touched += [room.untouched + each * page for each in range(room.pages)]
+        assert all(before <= at < stop for at in touched[len(touched) - room.pages :])
+        buffer.emit(min(pairs, 9000 - before), Meter())
+    assert len(touched) > 3
+    assert min(itertools.starmap(lambda low, high: high - low, itertools.pairwise(touched))) >= page
+    sharing.touch(0, 1, buffer.words, 0, 1)
+    assert (buffer.words == np.arange(20_000)).all()
+
+
+@pytest.mark.parametrize("lengths", [(0, 40), (40, 0), (1, 300), (300, 7), (123, 130)])
+def test_rows_are_listed_with_those_that_arrived_before(lengths: tuple[int, int]) -> None:
+    rng = np.random.default_rng(sum(lengths))
+    for span in (0, 40, 2000):
+        # Rows behind the end of a part are of no part: they never count.
+        ts = [np.sort(rng.integers(0, span + 1, 3 + rows + 20)) for rows in lengths]
+        ends = [3 + rows for rows in lengths]
+        room = max(lengths) + 16
+        marks = (rng.random(2 * room) < 0.6).astype(np.uint8)
+        chosen = [
+            np.flatnonzero(marks[at : at + n]) for at, n in ((0, lengths[0]), (room, lengths[1]))
+        ]
+        rows, places = (np.zeros(2 * room, dtype=np.uint32) for _ in range(2))
+        groups = np.zeros(2 * (room // 16 + 2), dtype=np.uint64)
+        first, u64 = (0, len(groups) // 2), np.uint64
+        counts = [
+            listing.list_marked(marks, u64(side * room), u64(n), rows, groups, u64(first[side]))
+            for side, n in enumerate(lengths)
+        ]
+        assert [int(count) for count in counts] == [len(each) for each in chosen]
+        bounds = [(u64(3), u64(end)) for end in ends]
+        lists = [(u64(side * room), u64(counts[side])) for side in range(2)]
+        listing.place(*ts, *bounds, *lists, rows, places)
+        for side, listed in enumerate(chosen):
+            at = slice(side * room, side * room + len(listed))
+            assert rows[at].tolist() == listed.tolist()
+            other = ts[1 - side][3 : ends[1 - side]]
+            before = np.searchsorted(other, ts[side][3 + listed], side="right" if side else "left")
+            assert places[at].tolist() == before.tolist()
+            for row in range(lengths[side] + 1):
+                found = listing.listed_before(groups, u64(first[side]), u64(row))
+                assert int(found) == int((listed < row).sum())
+
+
 class Parts(Meter):
     """Keeps what is emitted."""
 
@@ -129,8 +183,29 @@ class Parts(Meter):
         return super().emit(r_rows, s_rows, *given)
 
 
+@pytest.mark.parametrize("chunk", [1, 17, 300, 5000])
+@pytest.mark.parametrize("threads", [2, 3])
+def test_chunks_of_any_size_are_filled_and_leave_no_gaps(
+    threads: int, chunk: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(flat_team, "CHUNK_PAIRS", chunk)
+    monkeypatch.setattr(flat_team, "MATCH_PAIRS", 64)
+    rng, engine = np.random.default_rng(7), catalog.get("ibwj-flat")
+    ts = np.arange(6000)
+    for keys in (4000, 300, 3):  # few, some, and very many matches of an arrival
+        r, s = (Stream({"k": rng.integers(0, keys, 6000)}, ts, "x") for _ in range(2))
+        s = s.slice(0, 0) if keys == 300 and threads == 3 else s
+        job = Job(r, s, BAND, parse_window("count:150"), threads=threads)
+        job = run.complete(engine, job, {"batch": 2500})
+        pairs = run.run(engine, job).pairs
+        verify.check(pairs, oracle.join(r, s, BAND, job.window), f"{keys} keys")
+
+
 @pytest.mark.parametrize("threads", [1, 2, 3])
-def test_pairs_of_all_threads_lie_side_by_side(threads: int) -> None:
+def test_pairs_of_all_threads_lie_side_by_side(
+    threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(flat_team, "CHUNK_PAIRS", 1000)
     rng = np.random.default_rng(5)
     r, s = (Stream({"k": rng.integers(0, 500, 9000)}, np.arange(9000), "x") for _ in range(2))
     job = Job(r, s, BAND, parse_window("count:300"), threads=threads)

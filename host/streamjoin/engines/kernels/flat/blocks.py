@@ -30,35 +30,39 @@ NEXT = BLOCK - 1
 
 _WORD = ir.IntType(32)
 _WORDS = ir.VectorType(_WORD, LANES)
-_BITS = ir.IntType(LANES)
+BITS = ir.IntType(LANES)
 _MASK = ir.VectorType(ir.IntType(1), LANES)
+IOTA = ir.Constant(_WORDS, list(range(LANES)))
 _IS_ENTRY = ir.Constant(_MASK, [1] * ENTRIES + [0])
 _COMPRESSES = llvm.llvm_version_info >= (19, 0, 0)
 """Whether the compiler knows how to move the chosen lanes of a vector to its front."""
 
 
-def _pointer(context: Any, builder: ir.IRBuilder, kind: Any, array: Any, at: Any) -> Any:
+def pointer_to(context: Any, builder: ir.IRBuilder, kind: Any, array: Any, at: Any) -> Any:
+    """Return where an element of an array lies."""
     view = context.make_array(kind)(context, builder, array)
     return cgutils.get_item_pointer(context, builder, kind, view, [at], wraparound=False)
 
 
 def _load(context: Any, builder: ir.IRBuilder, kind: Any, array: Any, at: Any) -> Any:
-    pointer = _pointer(context, builder, kind, array, at)
+    pointer = pointer_to(context, builder, kind, array, at)
     return builder.load(builder.bitcast(pointer, _WORDS.as_pointer()), align=4)
 
 
 def _store(context: Any, builder: ir.IRBuilder, kind: Any, array: Any, at: Any, words: Any) -> None:
-    pointer = _pointer(context, builder, kind, array, at)
+    pointer = pointer_to(context, builder, kind, array, at)
     builder.store(words, builder.bitcast(pointer, _WORDS.as_pointer()), align=4)
 
 
-def _splat(builder: ir.IRBuilder, word: Any) -> Any:
-    nothing = ir.Constant(_WORDS, ir.Undefined)
+def splat(builder: ir.IRBuilder, word: Any, kind: ir.VectorType = _WORDS) -> Any:
+    """Return a vector of equal words."""
+    nothing = ir.Constant(kind, ir.Undefined)
     one = builder.insert_element(nothing, word, ir.Constant(_WORD, 0))
-    return builder.shuffle_vector(one, nothing, ir.Constant(_WORDS, None))
+    lanes = ir.VectorType(_WORD, kind.count)
+    return builder.shuffle_vector(one, nothing, ir.Constant(lanes, None))
 
 
-def _store_chosen(
+def store_chosen(
     context: Any, builder: ir.IRBuilder, kind: Any, array: Any, at: Any, words: Any, chosen: Any
 ) -> None:
     """Write the chosen lanes one after another; up to :data:`LANES` words are overwritten."""
@@ -69,9 +73,9 @@ def _store_chosen(
         front = builder.call(compress, [words, chosen, ir.Constant(_WORDS, None)])
         _store(context, builder, kind, array, at, front)
         return
-    for lane in range(ENTRIES):
+    for lane in range(LANES):
         number = ir.Constant(_WORD, lane)
-        pointer = _pointer(context, builder, kind, array, at)
+        pointer = pointer_to(context, builder, kind, array, at)
         builder.store(builder.extract_element(words, number), pointer)
         at = builder.add(at, builder.zext(builder.extract_element(chosen, number), at.type))
 
@@ -102,13 +106,13 @@ def matches_in(
         keys = _load(context, builder, kind, args[0], args[1])
         behind = builder.add(args[1], ir.Constant(args[1].type, LANES))
         held = _load(context, builder, kind, args[0], behind)
-        low, width, first, rows, base = (_splat(builder, args[i]) for i in (2, 3, 4, 5, 8))
+        low, width, first, rows, base = (splat(builder, args[i]) for i in (2, 3, 4, 5, 8))
         hit = builder.icmp_unsigned("<=", builder.sub(keys, low), width)
         live = builder.icmp_unsigned("<", builder.sub(held, first), rows)
         chosen = builder.and_(builder.and_(hit, live), _IS_ENTRY)
         named = builder.sub(held, base)
-        _store_chosen(context, builder, sig.args[6], args[6], args[7], named, chosen)
-        count = builder.ctpop(builder.bitcast(chosen, _BITS))
+        store_chosen(context, builder, sig.args[6], args[6], args[7], named, chosen)
+        count = builder.ctpop(builder.bitcast(chosen, BITS))
         return builder.zext(count, ir.IntType(64))
 
     return signature, generate
@@ -120,7 +124,7 @@ def fill(typing_context: Any, out: Any, at: Any, word: Any) -> Any:
     signature = types.void(out, types.uintp, types.uint32)
 
     def generate(context: Any, builder: ir.IRBuilder, sig: Any, args: Any) -> Any:
-        _store(context, builder, sig.args[0], args[0], args[1], _splat(builder, args[2]))
+        _store(context, builder, sig.args[0], args[0], args[1], splat(builder, args[2]))
         return context.get_dummy_value()
 
     return signature, generate
@@ -148,9 +152,9 @@ def free_lane(typing_context: Any, slots: Any, at: Any, first: Any, rows: Any) -
     def generate(context: Any, builder: ir.IRBuilder, sig: Any, args: Any) -> Any:
         behind = builder.add(args[1], ir.Constant(args[1].type, LANES))
         held = _load(context, builder, sig.args[0], args[0], behind)
-        first, rows = (_splat(builder, args[i]) for i in (2, 3))
+        first, rows = (splat(builder, args[i]) for i in (2, 3))
         dead = builder.icmp_unsigned(">=", builder.sub(held, first), rows)
-        lanes = builder.bitcast(builder.and_(dead, _IS_ENTRY), _BITS)
+        lanes = builder.bitcast(builder.and_(dead, _IS_ENTRY), BITS)
         wide = builder.or_(builder.zext(lanes, _WORD), ir.Constant(_WORD, 1 << LANES))
         lane = builder.cttz(wide, ir.Constant(ir.IntType(1), 1))
         return builder.zext(lane, ir.IntType(64))

@@ -34,10 +34,11 @@ Codes = NDArray[np.uint32]
 
 U32, U64 = np.uint32, np.uint64
 NO_ROOM = U64(0xFFFFFFFFFFFFFFFF)
-DONE, SCANNED, CANDIDATES, WRITTEN, PLANNED, ENTRY = range(6)
+DONE, SCANNED, CANDIDATES, WRITTEN, PLANNED, ENTRY, HANDED, CHUNK_AT, CHUNK_END = range(9)
 """Words of a thread's state: arrivals done, of threads that share a batch parts; blocks scanned,
 candidates, pairs written; entries of the part's plan plus one, 0 without a plan, and the entry from
-which a thread resumes."""
+which a thread resumes; pairs that it has moved to the output of those written to its own buffer,
+and where its chunk of the output has room, and ends."""
 
 STATE_WORDS = 16
 TOGETHER = 16
@@ -162,6 +163,7 @@ def _join_exact(
     base: np.uint64,
     written: np.uint64,
     room: np.uint64,
+    limit: np.uint64,
 ) -> tuple[np.uint64, np.uint64]:
     """As :func:`join_planned`, where whoever has a code that is looked up is a match."""
     at = first
@@ -179,7 +181,8 @@ def _join_exact(
             start = other + written
             end = look_up(
                 flat.slots, U64(plan[at, U64(LOW_BLOCK)]), U64(plan[at, U64(HIGH_BLOCK)]),
-                plan[at, U64(LOW)], plan, at, met_base, out, start, other + room, state, words,
+                plan[at, U64(LOW)], plan, at, met_base, out, start, other + limit, state,
+                words,
             )  # fmt: skip
             if end == NO_ROOM:
                 break
@@ -219,6 +222,7 @@ def _join_checked(
     base: np.uint64,
     written: np.uint64,
     room: np.uint64,
+    limit: np.uint64,
 ) -> tuple[np.uint64, np.uint64]:
     """As :func:`join_planned`, where candidates are checked.
 
@@ -238,7 +242,7 @@ def _join_checked(
                 of_s = U64(row) > r_rows
                 own, other = (base + room, base) if of_s else (base, base + room)
                 found = _find(
-                    flat, r_rows, order_bits, plan, at, out, other + start, other + room, state,
+                    flat, r_rows, order_bits, plan, at, out, other + start, other + limit, state,
                     words,
                 )  # fmt: skip
                 if found == NO_ROOM:
@@ -295,12 +299,14 @@ def join_planned(
     base: np.uint64,
     written: np.uint64,
     room: np.uint64,
+    limit: np.uint64,
 ) -> tuple[np.uint64, np.uint64]:
     """Join the arrivals of a plan from ``first`` on until all are done or there is no room.
 
-    Pairs are written to ``out``: rows of R from ``base`` on, those of S ``room`` words later. If
-    ``counted``, an arrival's matches are counted, and their rows alone are written, not its own.
-    ``count_at`` is added to its number, modulo 2**64. Only checked candidates may be in strips.
+    Pairs are written to ``out``: rows of R from ``base`` on, those of S ``room`` words later, so
+    that with those ``written`` before there are ``limit`` at most. If ``counted``, an arrival's
+    matches are counted, and their rows alone are written, not its own. ``count_at`` is added to its
+    number, modulo 2**64. Only checked candidates may be in strips.
 
     Returns
     -------
@@ -312,11 +318,11 @@ def join_planned(
     if checked:
         return _join_checked(
             flat, r_rows, terms, order_bits, inner, plan, first, planned, counted, counts,
-            count_at, state, words, out, base, written, room,
+            count_at, state, words, out, base, written, room, limit,
         )  # fmt: skip
     return _join_exact(
         flat, r_rows, inner, plan, first, planned, counted, counts, count_at, state, words, out,
-        base, written, room,
+        base, written, room, limit,
     )  # fmt: skip
 
 
@@ -366,10 +372,10 @@ def join_alone(
     int
         Pairs written; ``DONE`` is ``arrivals`` if all have been joined, else there is no room.
     """
+    room = U64(len(out)) >> U64(1)
     done, written = join_planned(
         flat, U64(len(keys[0])), terms, checked, U64(order_bits), inner, plan, state[U64(DONE)],
-        U64(arrivals), False, out, U64(0), state, U64(0), out, U64(0), U64(first),
-        U64(len(out)) >> U64(1),
+        U64(arrivals), False, out, U64(0), state, U64(0), out, U64(0), U64(first), room, room,
     )  # fmt: skip
     state[U64(DONE)] = done
     return int(written - U64(first))

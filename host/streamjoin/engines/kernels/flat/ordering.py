@@ -21,6 +21,7 @@ from streamjoin.engines.kernels.flat.joining import (
 )
 from streamjoin.engines.kernels.flat.plans import Keys, Times, is_next_r, r_rows_among
 from streamjoin.engines.kernels.flat.sharing import (
+    ALL,
     FULL_AT,
     OUT_AT,
     Share,
@@ -159,11 +160,14 @@ def join_in_order(
                 for each in range(U64(count)):
                     share.counts[counts_at + each] = U32(0)
             plan_part(times, keys, flat, begin, arrivals, number, share, own)
-            if join_own(
+            is_done, written = join_own(
                 flat, U64(len(keys.r_keys)), terms, checked, True, share,
                 counts_at - U64(begin[0] + begin[1] + number * part + 2 + len(keys.r_keys)), own,
-                matches, (set_at + own) * U64(2) * room, room,
-            ):  # fmt: skip
+                ALL, matches, (set_at + own) * U64(2) * room, share.states[state + U64(WRITTEN)],
+                room, room,
+            )  # fmt: skip
+            share.states[state + U64(WRITTEN)] = written
+            if is_done:
                 _sum_up(share, set_at, own, count)
                 share.states[state + U64(WRITTEN)] = U64(0)
             else:

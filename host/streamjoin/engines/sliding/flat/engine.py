@@ -24,6 +24,8 @@ from dataclasses import replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, ClassVar
 
+import numpy as np
+
 from streamjoin.engines.arrivals import batches, max_live
 from streamjoin.engines.base import Capabilities, Engine, Knob, Report, without_numba
 from streamjoin.engines.crew import Crew
@@ -55,7 +57,9 @@ def _times(job: Job) -> "Times":
         kind, lengths = numbering.TIME, (job.window.r_us, job.window.s_us)
     elif isinstance(job.window, TumblingWindow):
         kind, lengths = numbering.TUMBLING, (job.window.length_us, job.window.length_us)
-    return Times(job.r.ts, job.s.ts, kind, *lengths, *job.carried)
+    # Vectors of times are read.
+    r_ts, s_ts = np.ascontiguousarray(job.r.ts), np.ascontiguousarray(job.s.ts)
+    return Times(r_ts, s_ts, kind, *lengths, *job.carried)
 
 
 def _most_live(job: Job, of_r: bool) -> int:

@@ -116,6 +116,7 @@ class FlatIndex:
         self._threads, self._min_shared = threads, min_shared
         self._team: Team | None = None
         self._together = 1
+        self._emitted, self._rate = 0, 0.0  # pairs of threads, and those of a batch's arrival
         self.recuts = 0
 
     def forget(self, first_live: list[int]) -> None:
@@ -258,6 +259,7 @@ class FlatIndex:
 
     def _join_batch(self, r_rows: slice, s_rows: slice, meter: Output, crew: Crew) -> None:
         from streamjoin.engines.kernels.flat import plans
+        from streamjoin.engines.kernels.flat.sharing import PAGE_WORDS
 
         team = self._team = self._team or Team(self._threads)
         columns, begin, ends = (
@@ -271,15 +273,19 @@ class FlatIndex:
         )  # fmt: skip
         rows = (begin[0], ends[0]), (begin[1], ends[1])
         team.begin(self.flat, columns.keys, rows, self.recuts)
-        parts, output = -(-arrivals // PART), self._output
+        parts, output, before = -(-arrivals // PART), self._output, self._emitted
         while team.parts_done < parts or team.holds_pairs:
             held = len(team.matches) // 4  # of all threads together, at most
             output.make_room(max(MIN_ROOM, held))
             stop = min(output.room, output.used + max(SHARED_PAIRS, held))
-            end = team.join(given, self._order, (output.words, output.used, stop), meter, crew)
+            likely = int(self._rate * arrivals) + before - self._emitted
+            room = output.room_for(stop, likely, PAGE_WORDS)
+            end = team.join(given, self._order, room, meter, crew)
+            self._emitted += end - output.used
             output.emit(end - output.used, meter)
             if team.is_short(self._order):
                 team.grow()
+        self._rate = (self._emitted - before) / arrivals
         of_r = plans.r_rows_among(self._times, *begin, arrivals - 1)
         last = begin[0] + of_r, begin[1] + arrivals - 1 - of_r
         plans.plan(self._times, columns.keys, self.flat.tables, self._cuts, last, 0, 1, self._plan)

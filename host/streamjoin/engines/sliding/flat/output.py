@@ -1,7 +1,7 @@
 """Where pairs are written and handed over from."""
 
 from contextlib import AbstractContextManager
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -33,6 +33,27 @@ class Output(Protocol):
         ...
 
 
+class Room(NamedTuple):
+    """Where threads write pairs.
+
+    Attributes
+    ----------
+    words : ndarray of uint32, shape (2 * room,)
+        Rows of R, then as many of S.
+    first, stop : int
+        The first of R's words to write to, and the one at which pairs in no order end.
+    untouched, pages : int
+        First word and number of the huge pages that are likely to be needed and have not been named
+        before: none where pages are small.
+    """
+
+    words: Codes
+    first: int
+    stop: int
+    untouched: int
+    pages: int
+
+
 class Buffer:
     """A buffer for pairs: rows of R, then as many of S.
 
@@ -50,6 +71,7 @@ class Buffer:
 
     def __init__(self, keeps: bool) -> None:
         self._keeps, self._is_huge = keeps, False
+        self._touched = 0
         self.words = np.empty(0, dtype=np.uint32)
         self.used = 0
 
@@ -68,6 +90,16 @@ class Buffer:
         """Begin a new one if there is not room for so many more pairs."""
         if self.room - self.used < pairs:
             self.words, self._is_huge, self.used = self._new(pairs), False, 0
+            self._touched = 0
+
+    def room_for(self, stop: int, pairs: int, page_words: int) -> "Room":
+        """Return where the next pairs are written, of which there are about so many."""
+        if not self._is_huge:
+            return Room(self.words, self.used, stop, 0, 0)
+        first = max(self._touched, self.used)
+        pages = max(0, -(-(min(self.used + pairs, stop) - first) // page_words))
+        self._touched = first + pages * page_words
+        return Room(self.words, self.used, stop, first, pages)
 
     def _new(self, pairs: int) -> Codes:
         if self._keeps:

@@ -8,13 +8,16 @@ import numpy as np
 
 from streamjoin.engines.codes import Codes
 from streamjoin.engines.crew import Crew
-from streamjoin.engines.sliding.flat.output import Output
+from streamjoin.engines.sliding.flat.output import Output, Room
 
 PART = 1 << 14
 """Maximum arrivals that are planned at once: the plan, 48 bytes each, stays in a thread's cache."""
 
 MATCH_PAIRS = 1 << 14
 """Initial pairs of a thread's buffer; it grows if an arrival, or in order a part, has more."""
+
+CHUNK_PAIRS = 1 << 16
+"""Pairs of the output that a thread claims at once, if they are wanted in no order."""
 
 
 class Team:
@@ -32,14 +35,16 @@ class Team:
     """
 
     def __init__(self, threads: int) -> None:
-        from streamjoin.engines.kernels.flat import joining, plans, ranges, sharing
+        from streamjoin.engines.kernels.flat import blocks, joining, plans, ranges, sharing
 
         self._threads, self._recuts = threads, -1
         self.states = np.zeros((threads, joining.STATE_WORDS), dtype=np.uint64)
         self._share = sharing.Share(
             work=ranges.Work(
-                np.zeros(2 * threads * PART, dtype=np.uint8),
-                np.empty(3 * threads * PART, dtype=np.uint64),
+                np.zeros(2 * threads * (PART + blocks.LANES), dtype=np.uint8),
+                np.zeros(2 * threads * (PART + blocks.LANES), dtype=np.uint32),
+                np.zeros(2 * threads * (PART + blocks.LANES), dtype=np.uint32),
+                np.zeros(2 * threads * (PART // blocks.LANES + 2), dtype=np.uint64),
                 np.empty((threads * PART, plans.PLAN_WORDS), dtype=np.uint32),
             ),
             owned=ranges.Owned(
@@ -78,7 +83,7 @@ class Team:
         self,
         given: tuple[Any, ...],
         order: str,
-        output: tuple[Codes, int, int],
+        output: Room,
         meter: Output,
         crew: Crew,
     ) -> int:
@@ -90,8 +95,7 @@ class Team:
             Parameters of the kernels from ``times`` to ``arrivals``.
         order : str
             The order asked for.
-        output : tuple
-            The output, its first word to write to, and the one at which pairs in no order end.
+        output : Room
         meter : Output
         crew : Crew
 
@@ -102,24 +106,39 @@ class Team:
         """
         from streamjoin.engines.kernels.flat import ordering, sharing
 
-        barriers, (out, first, stop) = self._share.barriers, output
+        barriers, (out, first, stop, *untouched) = self._share.barriers, output
         settings: tuple[Any, ...] = (*given, self._share, self.matches, out)
         join: Callable[..., None]
         if order == "none":
-            join, settings = sharing.join_apart, (*settings, stop)
+            join, settings = sharing.join_apart, (*settings, stop, CHUNK_PAIRS)
         else:
             settings = (*settings, first, self.parts_done, order == "inner")
             join = ordering.join_in_order
 
         def work(thread: int) -> None:
             with self._ends_together(), meter.phase("probe"):
+                sharing.touch(thread, self._threads, out, *untouched)
                 join(thread, *settings)
 
         barriers[:] = 0
         barriers[sharing.FULL_AT] = sharing.NEVER
         barriers[sharing.OUT_AT] = first
         crew.together(work, self._give_up)
-        return int(barriers[sharing.OUT_AT])
+        return self._without_gaps(out, int(barriers[sharing.OUT_AT]))
+
+    def _without_gaps(self, out: Codes, end: int) -> int:
+        """Move the last pairs to where chunks have room, and return where the output ends then."""
+        from streamjoin.engines.kernels.flat import joining
+
+        chunks = self.states[:, joining.CHUNK_AT : joining.CHUNK_END + 1]
+        for gap, after in sorted(chunks.tolist(), reverse=True):
+            moved = min(after - gap, end - after)
+            for side in (0, len(out) >> 1):
+                to = side + gap
+                out[to : to + moved] = out[side + end - moved : side + end]
+            end -= after - gap
+        chunks[:] = 0
+        return end
 
     @property
     def parts_done(self) -> int:
