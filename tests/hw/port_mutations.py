@@ -19,8 +19,8 @@ PORT_MUTATIONS = {
     "cycles-stop-early": Mutation(
         Fault(
             "rtl.top",
-            "design.running | taken | self.m_axis_results_tvalid",
-            "design.running | taken",
+            "running.eq(design.running | self.m_axis_results_tvalid)",
+            "running.eq(design.running)",
             "cycles are not counted while the end waits to be taken",
         ),
         CYCLES,
@@ -69,8 +69,8 @@ PORT_MUTATIONS = {
     "sides-counted-for-each-other": Mutation(
         Fault(
             "rtl.top",
-            "counters.tuple_r.eq(taken & (self.s_axis_tuples_tdest == SIDE_R))",
-            "counters.tuple_r.eq(taken & (self.s_axis_tuples_tdest == SIDE_S))",
+            "counters.tuple_r.eq(taken & ~is_s)",
+            "counters.tuple_r.eq(taken & is_s)",
             "tuples of S are counted as those of R",
         ),
         COUNTED,
@@ -79,8 +79,8 @@ PORT_MUTATIONS = {
     "input-stalls-count-all-that-is-offered": Mutation(
         Fault(
             "rtl.top",
-            "counters.input_stall.eq(self.s_axis_tuples_tvalid & ~self.s_axis_tuples_tready)",
-            "counters.input_stall.eq(self.s_axis_tuples_tvalid)",
+            "counters.input_stall.eq(offered & ~ready)",
+            "counters.input_stall.eq(offered)",
             "a tuple that is taken counts as stalled",
         ),
         COUNTED,
