@@ -112,6 +112,7 @@ def place_and_route(
     command = [
         program(f"yowasp-{router.program}"),
         *router.options,
+        *(("--router", router.algorithm) if router.algorithm else ()),
         *PLACER,
         *("--json", NETLIST_NAME, "--report", REPORT_NAME, *router.written),
         *("--freq", f"{clock_hz / 1e6:g}", "--timing-allow-fail", "--seed", str(seed)),

@@ -55,6 +55,8 @@ class Settings:
         }
         if self.routed and target.has_timing:
             plain |= {"clock_hz": self.clock_hz, "seed": self.seed, "placer": " ".join(PLACER)}
+            if target.router is not None and target.router.algorithm:
+                plain["router"] = target.router.algorithm
         if self.top != DESIGN_TOP:
             plain["top"] = self.top
         return plain

@@ -90,6 +90,8 @@ class Router:
         Such constraints for the three pins of :class:`~.harness.Harness`; empty: any pins do.
     written : tuple of str
         Options that write the routed design.
+    algorithm : str
+        Which of nextpnr's routers; empty: its default.
     """
 
     program: str
@@ -99,6 +101,7 @@ class Router:
     pins: str
     places: str = ""
     written: tuple[str, ...] = ()
+    algorithm: str = ""
 
 
 CONFIG_NAME = "routed.config"
@@ -119,8 +122,7 @@ _NEXUS_SITES = {"clk": "K1", "serial_in": "N14", "serial_out": "M14"}
 
 NEXUS = Router(
     "nextpnr-nexus",
-    # Its usual router does not always find a way from a pin to the global clocks.
-    ("--device", "LIFCL-40-9BG400C", "--router", "router1"),
+    ("--device", "LIFCL-40-9BG400C"),
     {"lut": "OXIDE_COMB", "ff": "OXIDE_FF", "ebr": "OXIDE_EBR", "dsp": "MULT18_CORE"},
     "9",
     "--pdc",
@@ -129,6 +131,8 @@ NEXUS = Router(
         f"ldc_set_port -iobuf {{IO_TYPE=LVCMOS33}} [get_ports {port}]\n"
         for port, site in _NEXUS_SITES.items()
     ),
+    # The default one does not always find a way from a pin to the global clocks.
+    algorithm="router1",
 )
 
 
