@@ -279,8 +279,8 @@ PROOFS = {
         "forwarded at once, time windows: owed pairs meet once",
         partial(ArrayMeeting, 2, 1, 1, 2, 2, dense=True, forward="fast", times=(2, 1)),
         EARLY_END,
-        quick_depth=19,
-        depth=25,
+        quick_depth=22,
+        depth=28,
     ),
     "lookup-stalls": Proof(
         "looked up: owed pairs are given once and in order, any gaps, stalls and clears",
