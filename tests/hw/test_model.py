@@ -315,6 +315,7 @@ def test_a_new_run_withdraws_the_beat_that_was_offered(model: Model) -> None:
     with pytest.raises(ModelError, match=r"\(0 of"):
         model.run(workload.arrivals, max_cycles=100)  # its first beat is offered now
     model.write("control", 1)  # ... and taken here
+    model.read("status")  # the counters follow some cycles later
     taken = [model.read("tuples_r"), model.read("tuples_s")]
     assert taken == [1 - first.side, first.side]
     model.write("control", 0b101)

@@ -318,7 +318,12 @@ def registers(params: DesignParams) -> tuple[Register, ...]:
             "ro",
             "Bits 63:32 of the same, as they were at the last read of 31:0.",
         ),
-        Register("tuples_r", 0x48, "ro", "R tuples accepted since reset."),
+        Register(
+            "tuples_r",
+            0x48,
+            "ro",
+            "R tuples accepted since reset. Counters follow what they count within three cycles.",
+        ),
         Register("tuples_s", 0x4C, "ro", "S tuples accepted since reset."),
         Register("results", 0x50, "ro", "Result beats handed over since reset."),
         Register(

