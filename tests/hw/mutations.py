@@ -20,6 +20,7 @@ from tests.hw.line_mutations import LINE_MUTATIONS
 from tests.hw.part_mutations import PART_MUTATIONS
 from tests.hw.point_mutations import POINT_MUTATIONS
 from tests.hw.port_mutations import PORT_MUTATIONS
+from tests.hw.reset_mutations import RESET_MUTATIONS
 from tests.hw.shared_mutations import SHARED_MUTATIONS
 from tests.hw.split_mutations import SPLIT_MUTATIONS
 from tests.hw.split_way_mutations import SPLIT_WAY_MUTATIONS
@@ -38,6 +39,7 @@ TABLES = (
     PART_MUTATIONS,
     POINT_MUTATIONS,
     PORT_MUTATIONS,
+    RESET_MUTATIONS,
     SHARED_MUTATIONS,
     SPLIT_MUTATIONS,
     SPLIT_WAY_MUTATIONS,

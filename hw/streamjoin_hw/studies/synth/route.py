@@ -12,7 +12,7 @@ from streamjoin_common.errors import ToolError
 from streamjoin_hw.flow import toolchain
 from streamjoin_hw.flow.yowasp import environment, program
 from streamjoin_hw.studies.synth.area import NETLIST_NAME, Use
-from streamjoin_hw.studies.synth.targets import NEXUS, Router, Target
+from streamjoin_hw.studies.synth.targets import Router, Target
 
 PLACER = ("--placer-heap-timingweight", "30")
 """Options of nextpnr: three times its weight for paths that miss the clock, for the same time."""
@@ -107,7 +107,7 @@ def place_and_route(
         pins = [router.pins, PLACES_NAME]
     else:
         pins = ["--lpf-allow-unconstrained"]
-    if router.program == NEXUS.program:
+    if not router.takes_constant_carries:
         _without_constant_carries(folder / NETLIST_NAME)
     command = [
         program(f"yowasp-{router.program}"),

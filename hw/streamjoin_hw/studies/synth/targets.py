@@ -92,6 +92,8 @@ class Router:
         Options that write the routed design.
     algorithm : str
         Which of nextpnr's routers; empty: its default.
+    takes_constant_carries : bool
+        Whether it takes a carry chain that begins with a constant, as Yosys writes it.
     """
 
     program: str
@@ -102,6 +104,7 @@ class Router:
     places: str = ""
     written: tuple[str, ...] = ()
     algorithm: str = ""
+    takes_constant_carries: bool = True
 
 
 CONFIG_NAME = "routed.config"
@@ -133,6 +136,7 @@ NEXUS = Router(
     ),
     # The default one does not always find a way from a pin to the global clocks.
     algorithm="router1",
+    takes_constant_carries=False,
 )
 
 

@@ -1,0 +1,50 @@
+"""Faults of the soft reset, with the tests that notice them."""
+
+from tests.hw.mutation import Mutation
+
+from streamjoin_hw.formal.faults import Fault
+
+RESET_MUTATIONS = {
+    "soft-reset-hasty": Mutation(
+        Fault(
+            "rtl.top",
+            "restart.eq(asked & ~waits)",
+            "restart.eq(file.soft_reset)",
+            "a soft reset waits for nothing",
+        ),
+        "test_soft_reset.py::"
+        "test_an_offered_result_stays_until_it_is_taken_and_then_all_is_empty[chain]",
+        "an offered beat was withdrawn",
+    ),
+    "soft-reset-open": Mutation(
+        Fault(
+            "rtl.top",
+            "design.enable.eq(file.enable & ~self.closed)",
+            "design.enable.eq(file.enable & ~restart)",
+            "tuples are accepted, and lost, while a soft reset waits",
+        ),
+        "test_soft_reset.py::test_every_tuple_accepted_after_the_answer_counts[split]",
+        "assert 34 == 35",
+    ),
+    "soft-reset-forgets-a-drain": Mutation(
+        Fault(
+            "rtl.top",
+            "file.drained.eq(design.drained & ~self.closed)",
+            "file.drained.eq(design.drained | self.closed)",
+            "a drain written while a soft reset waits is dropped",
+        ),
+        "test_soft_reset.py::"
+        "test_a_drain_written_while_a_soft_reset_waits_ends_the_empty_input_after_it",
+        "assert 5 == ",
+    ),
+    "soft-reset-cuts-a-trailer": Mutation(
+        Fault(
+            "rtl.board_top",
+            "waits.eq(self.m_axis_words_tvalid & ~self.m_axis_words_tready)",
+            "waits.eq(top.m_axis_results_tvalid & ~top.m_axis_results_tready)",
+            "a soft reset waits for a result but for no trailer",
+        ),
+        "test_soft_reset.py::test_an_offered_word_stays_until_it_is_taken[trailer]",
+        "an offered beat was withdrawn",
+    ),
+}
