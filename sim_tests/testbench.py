@@ -243,8 +243,8 @@ class Testbench:
         beats = [self.sink.beats.popleft()]
         while not beats[-1][2]:
             beats.append(self.sink.beats.popleft())
-        data, user, last = beats.pop()
-        assert (data, user, last) == (0, 1 << TUser.PUNCTUATION, 1), "bad punctuation"
+        _, user, last = beats.pop()
+        assert (user, last) == (1 << TUser.PUNCTUATION, 1), "bad punctuation"
         fields = contract.result_beat_layout(self.params)
         counted = [TUser.RESULT, TUser.SECOND][: self.params.beat_results]
         others = 1 << TUser.SIDE | sum(1 << bit for bit in counted[1:])

@@ -171,7 +171,7 @@ def ends_of(
             received = [pair for beat in beats[:-1] for pair in pairs_of(params, beat)]
             assert difference(pairs, received) == "", difference(pairs, received)
             assert out_of_order(workload, received) == ""
-            assert beats[-1] == (1 << TUser.PUNCTUATION | 1 << last) << bits
+            assert beats[-1] >> bits == 1 << TUser.PUNCTUATION | 1 << last
             others = {TUser.SIDE, *[TUser.SECOND][: params.beat_results - 1]}
             for user in {beat >> bits for beat in beats[:-1]}:
                 assert user & ~sum(1 << other for other in others) == 1 << TUser.RESULT

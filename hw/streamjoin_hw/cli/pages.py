@@ -24,7 +24,7 @@ SEQUENCE = """\
    more once its FIFOs are full.
 4. End the input with `tlast` on its last tuple, or by writing `control` with enable and drain. The
    design drains: it gives all results that are owed, then one beat with the punctuation bit and
-   `tlast`.
+   `tlast`. What `tdata` holds in a beat of punctuation does not count.
 5. The next input begins with empty windows; registers and counters stay.
 
 To abandon an input write `control` with enable and soft_reset, and keep `tready` at 1 until the bit

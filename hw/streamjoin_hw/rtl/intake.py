@@ -45,8 +45,8 @@ class Intake(Component):
     o: stream.Interface
     clear: Signal
     settling: Signal
-    taken: Signal
-    taken_last: Signal
+    took: Signal
+    took_last: Signal
     open: Signal
     enable: Signal
     drain: Signal
@@ -65,7 +65,7 @@ class Intake(Component):
 
     def __init__(self, params: DesignParams) -> None:
         self.params = params
-        bits_in = ["taken", "taken_last", "enable", "drain", "windows_written", "held", "busy"]
+        bits_in = ["took", "took_last", "enable", "drain", "windows_written", "held", "busy"]
         bits_in.append("settling")
         bits_out = ("open", "drained", "idle", "draining", "window_error", "running", "hold_cycle")
         super().__init__(
@@ -84,15 +84,14 @@ class Intake(Component):
     def elaborate(self, _platform: object) -> Module:
         """Build the phases of an input and the counts of both streams."""
         m = Module()
-        in_flight, ending = Signal(IN_FLIGHT_BITS), Signal()
-        # A beat was taken a cycle ago: what is taken comes from far and reaches few registers.
-        took = Signal()
+        in_flight = Signal(IN_FLIGHT_BITS)
+        # The last beat was taken, a cycle ago or before.
+        ending, ended = Signal(), Signal()
         # Punctuation is due: the state alone, from a register, as many bits depend on it.
         due = Signal()
         arrives = self.i.valid & self.i.ready
-        m.d.sync += [took.eq(self.taken), in_flight.eq(in_flight + took - arrives)]
-        with m.If(self.taken & self.taken_last):
-            m.d.sync += ending.eq(1)
+        m.d.comb += ending.eq(ended | (self.took & self.took_last))
+        m.d.sync += [ended.eq(ending), in_flight.eq(in_flight + self.took - arrives)]
 
         # Tuples until a side's window is full, and whether it is: one wide comparison a side, on
         # no other path.
@@ -123,7 +122,7 @@ class Intake(Component):
             with m.If(arrives & (is_s == which) & ~full[which]):
                 m.d.sync += [room[which].eq(room[which] - 1), full[which].eq(room[which] == 1)]
 
-        w = _Wires(legal, ending, took, in_flight, due)
+        w = _Wires(legal, ending, ended, in_flight, due)
         with m.FSM(name="phase"):
             self._begin(m, w, room, full)
             self._run(m, w)
@@ -134,22 +133,22 @@ class Intake(Component):
         """Build the states before the first tuple."""
         with m.State("CLEAR"):
             m.d.comb += [self.clear.eq(1), self.idle.eq(1)]
-            m.d.sync += [w.ending.eq(0), w.settled.eq(0), *(each.eq(0) for each in full)]
+            m.d.sync += [w.ended.eq(0), w.settled.eq(0), *(each.eq(0) for each in full)]
             m.next = "IDLE"
         with m.State("IDLE"):
             ready = self.enable & w.settled & w.legal & ~self.windows_written
             ready &= ~w.ending & ~self.drain
             m.d.comb += [
-                self.idle.eq(~w.took),
-                self.running.eq(w.took),
+                self.idle.eq(~self.took),
+                self.running.eq(self.took),
                 self.window_error.eq(w.settled & ~w.legal),
                 self.open.eq(ready),
             ]
             # The windows of the first tuple's cycle count for the whole input.
             m.d.sync += w.settled.eq(~self.windows_written & ~self.settling)
-            with m.If(~w.took):
+            with m.If(~self.took):
                 m.d.sync += [room[0].eq(self.window_r), room[1].eq(self.window_s)]
-            with m.If(w.took):
+            with m.If(self.took):
                 m.next = "RUN"
             with m.Elif(self.drain):
                 m.d.sync += w.due.eq(1)
@@ -162,7 +161,7 @@ class Intake(Component):
                 self.running.eq(1),
                 self.open.eq(self.enable & ~w.ending & ~self.drain),
             ]
-            with m.If((w.ending | self.drain) & (w.in_flight == 0) & ~w.took):
+            with m.If((w.ending | self.drain) & (w.in_flight == 0) & ~self.took):
                 m.next = "FLUSH"
 
     def _finish(self, m: Module, w: "_Wires") -> None:
@@ -192,8 +191,8 @@ class _Wires:
     """What the states share."""
 
     def __init__(
-        self, legal: Signal, ending: Signal, took: Signal, in_flight: Signal, due: Signal
+        self, legal: Signal, ending: Signal, ended: Signal, in_flight: Signal, due: Signal
     ) -> None:
-        self.legal, self.ending, self.took = legal, ending, took
+        self.legal, self.ending, self.ended = legal, ending, ended
         self.in_flight, self.due = in_flight, due
         self.settled = Signal()

@@ -139,10 +139,9 @@ class Join(Component):
             *self._enter(encoder, kinds),
             encoder.i.valid.eq(self.i.valid & is_open),
             self.i.ready.eq(encoder.i.ready & is_open),
-            sequencer.taken.eq(self.i.valid & self.i.ready),
-            sequencer.taken_last.eq(self.i.p.last),
             self.starved.eq(self.i.ready & ~self.i.valid),
         ]
+        self._report_taken(m, sequencer)
         wiring.connect(m, encoder.o, sequencer.i)
         if band_layout(params).size:
             m.d.comb += encoder.band.eq(self._band(m, sequencer.idle))
@@ -167,6 +166,20 @@ class Join(Component):
         self._give(m, output, results, sequencer.end, star)
         wiring.connect(m, output.o, wiring.flipped(self.o))
         return m
+
+    def _report_taken(self, m: Module, sequencer: Any) -> None:
+        """Tell the sequencer of a beat that was taken, a cycle late.
+
+        What the ports say comes from far, and each part of it ends in a flip-flop of its own.
+        """
+        offered, ready = Signal(name="offered"), Signal(name="ready")
+        last = payload_of(1, name="last")
+        m.d.sync += [
+            offered.eq(self.i.valid),
+            ready.eq(self.i.ready),
+            last.eq(self.i.p.last),
+        ]
+        m.d.comb += [sequencer.took.eq(offered & ready), sequencer.took_last.eq(last)]
 
     def _forward(self, m: Module, intake: Any, array: Any) -> None:
         """Connect the intake and its settings to an array that stores tuples in turn."""
@@ -238,29 +251,26 @@ class Join(Component):
 
     @staticmethod
     def _give(m: Module, output: PingPongReg, results: Any, end: Any, star: Any) -> None:
-        """Put results and the end into the output, never both: one is due without the other."""
+        """Put results and the end into the output, never both: one is due without the other.
+
+        Only ``user`` and ``last`` tell a punctuation, whose other fields do not count: no bit of
+        them waits for the end.
+        """
         beat = output.i.p
+        marks = end.valid | star
         m.d.comb += [
             output.i.valid.eq(results.valid | end.valid),
             results.ready.eq(output.i.ready),
             end.ready.eq(output.i.ready),
+            *(
+                beat[name].eq(results.p[name])
+                for name in beat.shape().members
+                if name not in ("user", "last")
+            ),
+            beat.last.eq(end.valid),
+            beat.user[TUser.PUNCTUATION].eq(marks),
+            beat.user[TUser.RESULT].eq(~marks),
+            beat.user[TUser.SIDE].eq(results.p.side & ~end.valid),
         ]
-        with m.If(end.valid):
-            m.d.comb += [beat.user[TUser.PUNCTUATION].eq(1), beat.last.eq(1)]
-        with m.Elif(star):
-            m.d.comb += [
-                beat.user[TUser.PUNCTUATION].eq(1),
-                beat.user[TUser.SIDE].eq(results.p.side),
-            ]
-        with m.Else():
-            if "second" in results.p.shape().members:
-                m.d.comb += beat.user[TUser.SECOND].eq(results.p.second)
-            m.d.comb += [
-                beat.user[TUser.RESULT].eq(1),
-                *(
-                    beat[name].eq(results.p[name])
-                    for name in beat.shape().members
-                    if name not in ("user", "last")
-                ),
-                beat.user[TUser.SIDE].eq(results.p.side),
-            ]
+        if "second" in results.p.shape().members:
+            m.d.comb += beat.user[TUser.SECOND].eq(results.p.second & ~marks)

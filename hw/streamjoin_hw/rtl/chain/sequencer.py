@@ -47,8 +47,8 @@ class Sequencer(Component):
     -------
     i : In(stream.Signature(arrival_layout(params)))
         Encoded tuples; ``ready`` is a register.
-    taken, taken_last : In(1)
-        A beat enters the ingress in this cycle; it ends the input.
+    took, took_last : In(1)
+        A beat entered the ingress a cycle ago; it ends the input.
     open : Out(1)
         The ingress may take beats; from registers.
     enable, drain : In(1)
@@ -76,8 +76,8 @@ class Sequencer(Component):
     """
 
     i: stream.Interface
-    taken: Signal
-    taken_last: Signal
+    took: Signal
+    took_last: Signal
     open: Signal
     enable: Signal
     drain: Signal
@@ -101,7 +101,7 @@ class Sequencer(Component):
 
     def __init__(self, params: DesignParams) -> None:
         self.params = params
-        bits_in = ["taken", "taken_last", "enable", "drain", "windows_written", "complete"]
+        bits_in = ["took", "took_last", "enable", "drain", "windows_written", "complete"]
         bits_in += ["held", "busy"]
         bits_out = ("open", "drained", "idle", "draining", "window_error", "running", "hold_cycle")
         super().__init__(
@@ -136,13 +136,12 @@ class Sequencer(Component):
             self.end.valid.eq(w.due),
         ]
         m.d.sync += [
+            w.ended.eq(w.ending),
             w.written.eq(w.stale & ~(planner.start & planner.done)),
-            w.took.eq(self.taken),
-            w.in_flight.eq(w.in_flight + w.took - w.arrives),
-            w.all_in.eq((w.ending | self.drain) & (w.in_flight == 0) & ~w.took),
+            w.in_flight.eq(w.in_flight + self.took - w.arrives),
+            w.all_in.eq((w.ending | self.drain) & (w.in_flight == 0) & ~self.took),
         ]
-        with m.If(self.taken & self.taken_last):
-            m.d.sync += w.ending.eq(1)
+        m.d.comb += w.ending.eq(w.ended | (self.took & self.took_last))
         with m.If(w.arrives):
             m.d.sync += [
                 w.seen_r.eq(w.seen_r | (self.i.p.side == SIDE_R)),
@@ -162,12 +161,12 @@ class Sequencer(Component):
                 m.next = "IDLE"
         with m.State("IDLE"):
             m.d.comb += [
-                self.idle.eq(~w.took),
-                self.running.eq(w.took),
+                self.idle.eq(~self.took),
+                self.running.eq(self.took),
                 self.window_error.eq(~planner.legal),
                 self.open.eq(self.enable & planner.legal & ~w.stale & ~w.ending & ~self.drain),
             ]
-            with m.If(w.took):
+            with m.If(self.took):
                 m.next = "RUN"
             with m.Elif(self.drain):
                 m.d.sync += w.due.eq(1)
@@ -217,7 +216,7 @@ class Sequencer(Component):
                 m.next = "CLEAR"
         with m.State("CLEAR"):
             m.d.comb += [w.clear.eq(1), self.drained.eq(1)]
-            m.d.sync += [w.ending.eq(0), w.seen_r.eq(0), w.seen_s.eq(0)]
+            m.d.sync += [w.ended.eq(0), w.seen_r.eq(0), w.seen_s.eq(0)]
             m.next = "PLAN"
 
     def _schedule(self, m: Module, planner: Planner, w: "_Wires") -> None:
@@ -287,11 +286,11 @@ class _Wires:
         # Windows written since the plan was begun; the plan of reset is stale from the start.
         self.written = Signal(init=1)
         self.stale = Signal()
-        # A beat was taken a cycle ago: what is taken comes from far and reaches few registers.
-        self.took = Signal()
         self.in_flight = Signal(IN_FLIGHT_BITS)
         self.arrives = Signal()
+        # The last beat was taken, a cycle ago or before.
         self.ending = Signal()
+        self.ended = Signal()
         # The input has ended and all of it was stepped, a cycle ago: then nothing more is taken.
         self.all_in = Signal()
         # Punctuation is due: the state alone, from a register, as many bits depend on it.
