@@ -51,7 +51,7 @@ def test_a_wrong_result_is_exit_status_1(
 
 def test_manifest_describes_the_parameters_given(capsys: pytest.CaptureFixture[str]) -> None:
     terms = "terms=band:int32,equi:uint32"
-    words = ("--param", "cores=3", "--param", "segment_tuples=8", "--param", terms)
+    words = ("--param", "cores=3", "segment_tuples=8", "--param", terms)
     assert run("manifest", *words) == 0
     params = DesignParams.from_dict(json.loads(capsys.readouterr().out)["params"])
     assert (params.cores, [term.text for term in params.terms]) == (
@@ -136,10 +136,19 @@ def test_model_copies_to_a_folder_that_is_not_there(
         ),
         (
             ("manifest", "--preset", "tiny", "--param", "lanes"),
-            "--param must be NAME=VALUE with NAME one of design, cores, segment_tuples, lanes, "
+            "--param takes NAME=VALUE, as cores=16, not 'lanes'",
+        ),
+        (
+            ("manifest", "--preset", "tiny", "--param", "cores=2", "laens=2"),
+            "--param laens: a design has no such parameter: did you mean lanes?",
+        ),
+        (
+            ("manifest", "--preset", "tiny", "--param", "zzz=2"),
+            "--param zzz: a design has no such parameter: there are design, cores, "
+            "segment_tuples, lanes, "
             "terms, payload_bits, merge_arity, result_fifo_words, forward, probes, order, "
             "timestamp_bits, window_memory, theta, buckets, ways, lead_tuples, comparators, "
-            "kinds, stars, own_buckets, beat_results, not 'lanes'",
+            "kinds, stars, own_buckets, beat_results",
         ),
         (
             ("verilog", "--preset", "tiny"),

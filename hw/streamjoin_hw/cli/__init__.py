@@ -312,9 +312,10 @@ class HardwareVerb:
             param = action.add_argument(
                 "--param",
                 metavar="K=V",
-                action="append",
+                nargs="+",
+                action="extend",
                 default=[],
-                help="set one parameter, over the preset: cores=16, terms=band:int32,band:float32",
+                help="set parameters, over the preset: cores=16 terms=band:int32,band:float32",
             )
             complete(param, lambda _: [f"{each.name}=" for each in fields(DesignParams)])
             if name in ("model", "simulate"):

@@ -77,11 +77,11 @@ def _parse_param(string: str) -> tuple[str, Any]:
     """Read ``name=value``: integers, names, a list for ``terms``."""
     name, equals, value = string.partition("=")
     names = [field.name for field in dataclasses.fields(DesignParams)]
-    if not equals or name not in names:
-        raise UsageError(
-            f"--param must be NAME=VALUE with NAME one of {', '.join(names)}, not {string!r}"
-            f"{did_you_mean(name, names)}"
-        )
+    if not equals:
+        raise UsageError(f"--param takes NAME=VALUE, as cores=16, not {string!r}")
+    if name not in names:
+        hint = did_you_mean(name, names) or f": there are {', '.join(names)}"
+        raise UsageError(f"--param {name}: a design has no such parameter{hint}")
     if name == "terms":
         return name, tuple(parse_term(term) for term in value.split(","))
     if name == "theta":
