@@ -50,10 +50,16 @@ def payload_of(shape: Any, name: str | None = None) -> Any:
     return Signal(shape, name=name, reset_less=True, attrs={PAYLOAD: 1}, src_loc_at=1)
 
 
-def registers_of(layout: data.StructLayout, *control: str, name: str) -> Any:
-    """Make the registers of a layout: the ``control`` members have a reset, the others none."""
+def registers_of(
+    layout: data.StructLayout, *control: str, name: str, reset_less: bool = False
+) -> Any:
+    """Make the registers of a layout: the ``control`` members have a reset, the others none.
+
+    ``reset_less``: the control members are not reset by their domain either, since whoever makes
+    them does that.
+    """
     parts = [
-        Signal(field.shape, name=f"{name}_{member}")
+        Signal(field.shape, name=f"{name}_{member}", reset_less=reset_less)
         if member in control
         else payload_of(field.shape, name=f"{name}_{member}")
         for member, field in layout
@@ -258,14 +264,28 @@ class PingPongReg(Stage):
     payload is written is one flip-flop's to say, and no stream's: a register that is not full
     copies whatever is offered. ``i.ready`` and ``o.valid`` are flip-flops; ``o.payload`` is chosen
     from both registers, a LUT for each bit.
+
+    Parameters
+    ----------
+    shape : shape-like
+        Shape of the payload.
+    clear : Signal, optional
+        Empties it at the next edge, in place of the domain's reset, which then does not reach it.
     """
+
+    def __init__(self, shape: data.Layout, clear: Signal | None = None) -> None:
+        super().__init__(shape)
+        self.clear = clear
 
     def elaborate(self, _platform: object) -> Module:
         """Build the registers and their turns."""
         m = Module()
         # Which register is full, whether one is, and both.
-        full = [Signal(name=f"full{k}") for k in (0, 1)]
-        one, both, enters, leaves = (Signal(name=n) for n in ("one", "both", "enters", "leaves"))
+        states = [
+            Signal(name=name, reset_less=self.clear is not None)
+            for name in ("full0", "full1", "one", "both", "enters", "leaves")
+        ]
+        *full, one, both, enters, leaves = states
         comes, goes = self.i.valid & ~both, self.o.ready & one
         kept = [payload_of(self.shape, name=f"kept{k}") for k in (0, 1)]
         m.d.comb += [
@@ -285,4 +305,7 @@ class PingPongReg(Stage):
                 m.d.sync += [register.eq(self.i.payload), holds.eq(comes & (enters == k))]
             with m.Elif(goes & (leaves == k)):
                 m.d.sync += holds.eq(0)
+        if self.clear is not None:
+            with m.If(self.clear):
+                m.d.sync += [state.eq(0) for state in states]
         return m

@@ -15,7 +15,7 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
-from amaranth.hdl import Assert, Cat, Module, Mux, ResetInserter, Signal, Value
+from amaranth.hdl import Assert, Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
@@ -143,7 +143,7 @@ class LineEnd(Component):
     line_i : In(line_layout(layout))
         From the last core.
     reset : In(1)
-        Empty it.
+        Empty it; nothing in it is reset by its clock domain.
     line_stop : Out(1)
         To every core of the line; from a register.
     o : Out(stream.Signature(layout))
@@ -178,11 +178,15 @@ class LineEnd(Component):
     def elaborate(self, _platform: object) -> Module:
         """Build the registers of the way, memory, pointers and the register at the output."""
         m = Module()
+        # Nothing here is reset by the domain, whose wire would cross the part beside the line's.
         arrives, on_way = self.line_i, []
-        stop: Signal = self.line_stop
+        stop = Signal(name="stop", reset_less=True)
+        m.d.comb += self.line_stop.eq(stop)
         for hop in range(self.hops):
-            place = registers_of(line_layout(self.layout), "valid", name=f"hop{hop}")
-            earlier = Signal(name=f"stop{hop}")
+            place = registers_of(
+                line_layout(self.layout), "valid", name=f"hop{hop}", reset_less=True
+            )
+            earlier = Signal(name=f"stop{hop}", reset_less=True)
             m.d.sync += [place.eq(arrives), stop.eq(earlier)]
             with m.If(self.reset):
                 m.d.sync += place.valid.eq(0)
@@ -190,13 +194,14 @@ class LineEnd(Component):
             on_way.append(place.valid)
         memory: Any = Memory(shape=self.layout, depth=self.places, init=[])
         m.submodules.memory = memory
-        m.submodules.output = output = ResetInserter(self.reset)(PingPongReg(self.layout))
+        m.submodules.output = output = PingPongReg(self.layout, self.reset)
         write, read = memory.write_port(), memory.read_port(domain="comb")
         begin, end, level = (
             Signal(range(self.places + many), name=name, reset_less=True)
             for name, many in (("begin", 0), ("end", 0), ("level", 1))
         )
-        waits, takes, lost = (Signal(name=name) for name in ("waits", "takes", "lost"))
+        waits, takes = (Signal(name=name) for name in ("waits", "takes"))
+        lost = Signal(name="lost", reset_less=True)
         m.d.comb += [
             write.addr.eq(end),
             write.data.eq(arrives.body),
