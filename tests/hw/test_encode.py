@@ -31,6 +31,7 @@ def encode(
     fields_of_sides: list[tuple[int, dict[str, int]]] = []
 
     async def source(ctx: Any) -> None:
+        ctx.set(encoder.opens, 1)
         for name, bits in bands.items():
             ctx.set(encoder.band[name], bits)
         await give(ctx, encoder.i, beats, pauses(1, stall))
@@ -175,6 +176,8 @@ def test_the_band_widths_of_the_cycle_of_acceptance_count() -> None:
 
     async def testbench(ctx: Any) -> None:
         ctx.set(encoder.o.ready, 1)
+        ctx.set(encoder.opens, 1)
+        await ctx.tick()
         for width in (3, 4, 5):
             ctx.set(encoder.band.lo0, width)
             ctx.set(encoder.i.payload, {"side": SIDE_S, "key0": 100, "payload": width})

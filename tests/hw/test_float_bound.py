@@ -77,7 +77,6 @@ def bounds_of(unit: FloatBound, cases: list[tuple[int, int, int]]) -> list[int]:
     bounds: list[int] = []
 
     async def testbench(ctx: Any) -> None:
-        ctx.set(unit.enable, 1)
         for index in range(len(cases) + STAGES - 1):
             if index < len(cases):
                 for port, value in zip(
@@ -151,20 +150,3 @@ def test_greatest_floats_of_random_keys_and_widths(kind: str) -> None:
     elif kind == "subnormals":
         keys, widths = keys & np.uint32(0x80FFFFFF), widths & np.uint32(0x80FFFFFF)
     check_greatest(keys.astype(np.uint32), widths.astype(np.uint32))
-
-
-def test_no_bound_moves_while_disabled() -> None:
-    unit = FloatBound()
-
-    async def testbench(ctx: Any) -> None:
-        ctx.set(unit.key, 0x3F800000)
-        ctx.set(unit.width, 0x3F800000)
-        for enable in (1, 0, 1, 0, 0, 1, 1):
-            ctx.set(unit.enable, enable)
-            await ctx.tick()
-        ctx.set(unit.enable, 0)
-        ctx.set(unit.key, 0)
-        await ctx.tick().repeat(10)
-        assert ctx.get(unit.bound) == 0x40000000
-
-    simulate(unit, testbench)

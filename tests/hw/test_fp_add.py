@@ -33,7 +33,6 @@ def check(a: Any, b: Any) -> None:
     adder = FloatAdder()
 
     async def testbench(ctx: Any) -> None:
-        ctx.set(adder.enable, 1)
         for index in range(len(a) + STAGES):
             if index < len(a):
                 ctx.set(adder.a, int(a[index]))
@@ -80,21 +79,3 @@ def test_random_values_add_as_in_numpy(kind: str) -> None:
         a = exponent << 23 | fraction
         b = sign | (exponent - 24) << 23 | rng.integers(0, 3, count, np.uint32) << 22
     check(a.astype(np.uint32), b.astype(np.uint32))
-
-
-def test_nothing_moves_while_disabled() -> None:
-    adder = FloatAdder()
-
-    async def testbench(ctx: Any) -> None:
-        ctx.set(adder.a, 0x3F800000)
-        ctx.set(adder.b, 0x3F800000)
-        for enable in (1, 0, 1, 0, 0, 1, 1):
-            ctx.set(adder.enable, enable)
-            await ctx.tick()
-        assert ctx.get(adder.sum) == 0x40000000
-        ctx.set(adder.enable, 0)
-        ctx.set(adder.a, 0)
-        await ctx.tick().repeat(10)
-        assert ctx.get(adder.sum) == 0x40000000
-
-    simulate(adder, testbench)

@@ -40,7 +40,7 @@ DEAF_CORE = Fault(
     "a core puts results on a line that was stopped",
 )
 HASTY_LINK = Fault(
-    "rtl.split.links",
+    "rtl.landing",
     "self.few.eq(level > self.places - self.reserve)",
     "self.few.eq(level > self.places - self.reserve + 1)",
     "the queue of a link has a place less than what is on its way",

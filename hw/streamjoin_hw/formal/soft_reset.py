@@ -50,10 +50,10 @@ class AnyJoin(Join):
         """Build the register stage behind free inputs."""
         m = Module()
         m.submodules.output = output = PingPongReg(output_layout(self.params))
+        m.d.sync += self.i.ready.eq(self.chosen["takes"] & self.enable & ~self.writing)
         m.d.comb += [
             output.i.valid.eq(self.chosen["valid"]),
             output.i.payload.eq(self.chosen["payload"]),
-            self.i.ready.eq(self.chosen["takes"] & self.enable),
             *(getattr(self, name).eq(self.chosen[name]) for name in STATES),
         ]
         wiring.connect(m, output.o, wiring.flipped(self.o))

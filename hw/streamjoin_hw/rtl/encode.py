@@ -29,9 +29,9 @@ from streamjoin_common.contract import (
 from streamjoin_hw.rtl.floats.add import STAGES as ADD_STAGES
 from streamjoin_hw.rtl.floats.add import FloatAdder
 from streamjoin_hw.rtl.floats.bound import FloatBound
+from streamjoin_hw.rtl.landing import LANDING_PLACES, Landing
 from streamjoin_hw.rtl.streams import (
     Component,
-    PingPongReg,
     View,
     arrival_layout,
     crossing_layout,
@@ -49,6 +49,11 @@ NAN_CODE_S = 0xFFFFFFFE
 
 EMPTY_LO, EMPTY_HI = 0xFFFFFFFF, 0
 """The interval that holds no code."""
+
+LANDING_RESERVE = 5
+"""Places that the queue keeps free beside the stages of the bounds: for the codes, for what is
+accepted until the queue's level is heard of (2 cycles), and as :class:`Landing` says.
+"""
 
 _LIMITS = {KeyType.INT32: (-(1 << 31), (1 << 31) - 1), KeyType.UINT32: (0, (1 << 32) - 1)}
 
@@ -128,8 +133,9 @@ class Encoder(Component):
     """Turn tuple beats into encoded tuples.
 
     Throughput 1 tuple a cycle. Latency: one cycle for the bounds (:data:`ADD_STAGES` if a band
-    is of floats), one for the codes and one for the output register. The band widths that count
-    for a tuple are those of the cycle in which it is accepted.
+    is of floats), one for the codes and one for the queue behind them. Nothing on this way waits:
+    the queue has room for what is on it. The band widths that count for a tuple are those of the
+    cycle in which it is accepted.
 
     Parameters
     ----------
@@ -139,6 +145,9 @@ class Encoder(Component):
     Members
     -------
     i : In(stream.Signature(input_layout(params)))
+        ``ready`` is a register.
+    opens : In(1)
+        A tuple may be accepted in the next cycle.
     band : In(band_layout(params)), if there are band terms
         Band widths: signed int32, or float32 bits for a term of floats.
     time_r, time_s : In(params.timestamp_bits), if there are timestamps
@@ -147,6 +156,7 @@ class Encoder(Component):
     """
 
     i: stream.Interface
+    opens: Signal
     band: View
     time_r: Signal
     time_s: Signal
@@ -157,6 +167,7 @@ class Encoder(Component):
         super().__init__(
             {
                 "i": In(stream.Signature(input_layout(params))),
+                "opens": In(1),
                 **band_members(params),
                 **time_members(params),
                 "o": Out(stream.Signature(arrival_layout(params))),
@@ -168,35 +179,33 @@ class Encoder(Component):
         m = Module()
         is_ordered = self.params.design == "splitjoin-index"
         self._indexed = self.params.indexed_term if is_ordered else None
-        m.submodules.output = output = PingPongReg(arrival_layout(self.params))
         stages = bound_stages(self.params)
-
-        # One enable moves the whole pipeline. It depends on registers only, so no path runs
-        # from the output's ready to the input's.
-        enable = Signal()
-        valids = Signal(stages + 1)
-        m.d.comb += [
-            enable.eq(~valids[-1] | output.i.ready),
-            self.i.ready.eq(enable),
-            output.i.valid.eq(valids[-1]),
+        # What is accepted until the queue's level is heard of here still finds a place.
+        reserve = stages + LANDING_RESERVE
+        m.submodules.queue = queue = Landing(
+            arrival_layout(self.params), LANDING_PLACES, reserve, deciding=("side",)
+        )
+        arrives = Signal(stages + 1)
+        m.d.sync += [
+            self.i.ready.eq(self.opens & ~queue.few),
+            arrives.eq(Cat(self.i.valid & self.i.ready, arrives)),
         ]
-        with m.If(enable):
-            m.d.sync += valids.eq(Cat(self.i.valid, valids))
+        m.d.comb += queue.arrives.eq(arrives[-1])
 
-        side = self._delayed(m, enable, self.i.p.side, stages, "side")
-        payload = self._delayed(m, enable, self.i.p.payload, stages, "payload")
+        side = self._delayed(m, self.i.p.side, stages, "side")
+        payload = self._delayed(m, self.i.p.payload, stages, "payload")
         r_body, s_body = signal_of(r_layout(self.params)), signal_of(s_layout(self.params))
         m.d.comb += [r_body.payload.eq(payload), s_body.payload.eq(payload)]
         if self.params.timestamp_bits:
-            ts = self._delayed(m, enable, self.i.p.ts, stages - 1, "ts")
-            end = self._window_end(m, enable, ts)
-            ts = self._delayed(m, enable, ts, 1, "ts_last")
+            ts = self._delayed(m, self.i.p.ts, stages - 1, "ts")
+            end = self._window_end(m, ts)
+            ts = self._delayed(m, ts, 1, "ts_last")
             for body in (r_body, s_body):
                 m.d.comb += [body.ts.eq(ts), body.end.eq(end)]
         wanted: tuple[Value, ...] = ()
         for index, term in enumerate(self.params.terms):
             key = _as_bits(self.i.p[f"key{index}"])
-            late_key = self._delayed(m, enable, key, stages, f"key{index}")
+            late_key = self._delayed(m, key, stages, f"key{index}")
             if term.kind is TermKind.KEY:
                 m.d.comb += [
                     r_body[f"key{index}"].eq(late_key),
@@ -212,7 +221,7 @@ class Encoder(Component):
                 if index == self._indexed:
                     wanted = (order_code(late_key, term.type),) * 3
                 continue
-            lo, hi = self._interval(m, index, enable, key)
+            lo, hi = self._interval(m, index, key)
             m.d.comb += [s_body[f"lo{index}"].eq(lo), s_body[f"hi{index}"].eq(hi)]
             if index == self._indexed:
                 if term.type is KeyType.FLOAT32:
@@ -221,12 +230,11 @@ class Encoder(Component):
 
         arrival = payload_of(arrival_layout(self.params))
         body = self._body(m, side, r_body, s_body)
-        with m.If(enable):
-            m.d.sync += [arrival.side.eq(side), arrival.body.eq(body)]
-            if wanted:
-                m.d.sync += arrival.wanted.eq(Cat(*wanted))
-        m.d.comb += output.i.payload.eq(arrival)
-        wiring.connect(m, output.o, wiring.flipped(self.o))
+        m.d.sync += [arrival.side.eq(side), arrival.body.eq(body)]
+        if wanted:
+            m.d.sync += arrival.wanted.eq(Cat(*wanted))
+        m.d.comb += queue.payload.eq(arrival)
+        wiring.connect(m, queue.o, wiring.flipped(self.o))
         return m
 
     def _body(self, m: Module, side: Value, r_body: View, s_body: View) -> Value:
@@ -242,7 +250,7 @@ class Encoder(Component):
             m.d.comb += both[name].eq(Mux(side == SIDE_S, parts[-1], parts[0]))
         return _as_bits(both)
 
-    def _interval(self, m: Module, index: int, enable: Signal, key: Value) -> tuple[Value, Value]:
+    def _interval(self, m: Module, index: int, key: Value) -> tuple[Value, Value]:
         """Return the codes that a band's key is looked up by: those of its interval."""
         term, is_s = self.params.terms[index], self.i.p.side == SIDE_S
         widths = (_as_bits(self.band[f"lo{index}"]), _as_bits(self.band[f"hi{index}"]))
@@ -252,41 +260,38 @@ class Encoder(Component):
             # R looks for the S tuples whose interval it is in: the widths change sides.
             widths = Mux(is_s, *widths), Mux(is_s, *widths[::-1])
             if term.type is KeyType.FLOAT32 and points:
-                return self._exact_interval(m, index, enable, key, widths)
+                return self._exact_interval(m, index, key, widths)
             if term.type is KeyType.FLOAT32:
                 keys = Mux(is_s, key, _next_below(key)), Mux(is_s, key, _next_above(key))
         if term.type is KeyType.FLOAT32:
-            return self._float_interval(m, index, enable, keys, widths)
-        return self._integer_interval(m, index, enable, key, widths)
+            return self._float_interval(m, index, keys, widths)
+        return self._integer_interval(m, index, key, widths)
 
     @staticmethod
-    def _delayed(m: Module, enable: Signal, value: Value, cycles: int, name: str) -> Value:
+    def _delayed(m: Module, value: Value, cycles: int, name: str) -> Value:
         """Carry a value along the pipeline."""
         for stage in range(cycles):
             register = payload_of(len(value), name=f"{name}_{stage + 1}")
-            with m.If(enable):
-                m.d.sync += register.eq(value)
+            m.d.sync += register.eq(value)
             value = register
         return value
 
-    def _window_end(self, m: Module, enable: Signal, ts: Value) -> Value:
+    def _window_end(self, m: Module, ts: Value) -> Value:
         """Return, a cycle later, when a tuple's time window ends; all ones is never."""
         bits = self.params.timestamp_bits
         # The register's value at the tuple's acceptance travels with it.
         accepted = Mux(self.i.p.side == SIDE_S, self.time_s, self.time_r)
-        length = self._delayed(m, enable, accepted, bound_stages(self.params) - 1, "end_length")
+        length = self._delayed(m, accepted, bound_stages(self.params) - 1, "end_length")
         total = Signal(bits + 1)
         end: Signal = payload_of(bits, name="end")
         m.d.comb += total.eq(ts + length)
-        with m.If(enable):
-            m.d.sync += end.eq(Mux(total[-1] | length.all(), ~Const(0, bits), total[:bits]))
+        m.d.sync += end.eq(Mux(total[-1] | length.all(), ~Const(0, bits), total[:bits]))
         return end
 
     def _integer_interval(
         self,
         m: Module,
         index: int,
-        enable: Signal,
         key: Value,
         widths: tuple[Value, Value],
     ) -> tuple[Value, Value]:
@@ -297,14 +302,13 @@ class Encoder(Component):
         number = key.as_signed() if term.type is KeyType.INT32 else key
         low = payload_of(range(-(1 << 33), 1 << 33), name=f"low{index}")
         high = payload_of(range(-(1 << 33), 1 << 33), name=f"high{index}")
-        with m.If(enable):
-            m.d.sync += [
-                low.eq(number - lo_width.as_signed()),
-                high.eq(number + hi_width.as_signed()),
-            ]
+        m.d.sync += [
+            low.eq(number - lo_width.as_signed()),
+            high.eq(number + hi_width.as_signed()),
+        ]
         later = bound_stages(self.params) - 1
-        low_bits = self._delayed(m, enable, low, later, f"low{index}_d").as_signed()
-        high_bits = self._delayed(m, enable, high, later, f"high{index}_d").as_signed()
+        low_bits = self._delayed(m, low, later, f"low{index}_d").as_signed()
+        high_bits = self._delayed(m, high, later, f"high{index}_d").as_signed()
         lo = order_code(low_bits[:32], term.type)
         lo = Mux(low_bits < minimum, order_code(Const(minimum & 0xFFFFFFFF, 32), term.type), lo)
         hi = order_code(high_bits[:32], term.type)
@@ -316,7 +320,6 @@ class Encoder(Component):
         self,
         m: Module,
         index: int,
-        enable: Signal,
         keys: tuple[Value, Value],
         widths: tuple[Value, Value],
     ) -> tuple[Value, Value]:
@@ -325,10 +328,8 @@ class Encoder(Component):
         m.submodules[f"below{index}"] = below = FloatAdder()
         m.submodules[f"above{index}"] = above = FloatAdder()
         m.d.comb += [
-            below.enable.eq(enable),
             below.a.eq(keys[0]),
             below.b.eq(lo_width ^ Const(1 << 31, 32)),
-            above.enable.eq(enable),
             above.a.eq(keys[1]),
             above.b.eq(hi_width),
         ]
@@ -338,7 +339,7 @@ class Encoder(Component):
         return lo, hi
 
     def _exact_interval(
-        self, m: Module, index: int, enable: Signal, key: Value, widths: tuple[Value, Value]
+        self, m: Module, index: int, key: Value, widths: tuple[Value, Value]
     ) -> tuple[Value, Value]:
         """Return the codes of the keys of the other side that match, whichever side it is."""
         sign = Const(1 << 31, 32)
@@ -347,7 +348,6 @@ class Encoder(Component):
         for name, flip, width in (("lower", sign, widths[0]), ("upper", Const(0, 32), widths[1])):
             m.submodules[f"{name}{index}"] = unit = FloatBound()
             m.d.comb += [
-                unit.enable.eq(enable),
                 unit.key.eq(key ^ flip),
                 unit.width.eq(width),
                 unit.inverse.eq(self.i.p.side != SIDE_S),

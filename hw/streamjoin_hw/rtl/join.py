@@ -58,12 +58,15 @@ class Join(Component):
     Members
     -------
     i : In(stream.Signature({"beat": input_layout(params), "last": 1}))
-        Tuples in arrival order.
+        Tuples in arrival order; ``ready`` is a register.
     o : Out(stream.Signature(output_layout(params)))
         Results, then one punctuation with ``last``.
     band : In(band_layout(params)), if there are band terms
     time_r, time_s : In(params.timestamp_bits), evicted : Out(count), if there are timestamps
     enable, drain, windows_written : In(1)
+    writing : In(1)
+        A setting or ``enable`` changes at the next clock edge. No tuple is accepted in the cycle
+        after it.
     window_r, window_s : In(32)
     kind : In, if all kinds of join are decided
     drained, idle, draining, window_error, running, held, hold_cycle, starved : Out(1)
@@ -79,6 +82,7 @@ class Join(Component):
     enable: Signal
     drain: Signal
     windows_written: Signal
+    writing: Signal
     window_r: Signal
     window_s: Signal
     drained: Signal
@@ -105,7 +109,7 @@ class Join(Component):
                 **band_members(params),
                 **time_members(params),
                 **evicted_count(params),
-                **{name: In(1) for name in ("enable", "drain", "windows_written")},
+                **{name: In(1) for name in ("enable", "drain", "windows_written", "writing")},
                 "window_r": In(32),
                 "window_s": In(32),
                 **setting_members(params),
@@ -135,10 +139,14 @@ class Join(Component):
         results: Any = array.results if kinds is None else kinds.o
         m.submodules.output = output = PingPongReg(output_layout(self.params))
 
+        # A cycle ahead, so that `ready` is a register: nothing that it depends on changes meanwhile
+        # but whether the last tuple is taken in this cycle, and what is written to a register.
+        is_last = self.i.valid & self.i.ready & self.i.p.last
         m.d.comb += [
             *self._enter(encoder, kinds),
-            encoder.i.valid.eq(self.i.valid & is_open),
-            self.i.ready.eq(encoder.i.ready & is_open),
+            encoder.opens.eq(is_open & ~is_last & ~self.writing),
+            encoder.i.valid.eq(self.i.valid),
+            self.i.ready.eq(encoder.i.ready),
             self.starved.eq(self.i.ready & ~self.i.valid),
         ]
         self._report_taken(m, sequencer)

@@ -115,6 +115,8 @@ class RegisterFile(Component):
         Pulse, the cycle after the write.
     resetting : In(1)
         The soft reset is still running; what its bit reads.
+    writing : Out(1)
+        A register changes at the next clock edge.
     windows_written : Out(1)
         Pulse, in the first cycle in which a window register has its new value.
     splitter_written : Out(1), if there are splitters
@@ -144,6 +146,7 @@ class RegisterFile(Component):
     drained: Signal
     soft_reset: Signal
     resetting: Signal
+    writing: Signal
     windows_written: Signal
     splitter_written: Signal
     set_splitter_index: Signal
@@ -166,6 +169,7 @@ class RegisterFile(Component):
                 "drained": In(1),
                 "soft_reset": Out(1),
                 "resetting": In(1),
+                "writing": Out(1),
                 "windows_written": Out(1),
                 **has_splitters(params),
             }
@@ -243,6 +247,7 @@ class RegisterFile(Component):
             m.d.sync += [has_address.eq(1), address.eq(self.awaddr)]
         with m.If(self.wvalid & self.wready):
             m.d.sync += [has_data.eq(1), word.eq(self.wdata), strobe.eq(self.wstrb)]
+        m.d.comb += self.writing.eq(has_address & has_data & ~self.bvalid)
         m.d.sync += [self.soft_reset.eq(0), self.windows_written.eq(0)]
         if has_splitters(self.params):
             m.d.sync += self.splitter_written.eq(0)
@@ -250,7 +255,7 @@ class RegisterFile(Component):
                 m.d.sync += self.set_splitter_index.eq(self.set_splitter_index + 1)
         with m.If(self.drained):
             m.d.sync += self.drain.eq(0)
-        with m.If(has_address & has_data & ~self.bvalid):
+        with m.If(self.writing):
             m.d.sync += [self.bvalid.eq(1), self.bresp.eq(SLVERR)]
             with m.Switch(address[2:]):
                 for each in self.map:

@@ -129,7 +129,8 @@ class Top(Component):
 
         # What is accepted or ended from now on belongs to the design after the reset.
         m.d.comb += [
-            design.enable.eq(file.enable & ~self.closed),
+            design.enable.eq(file.enable & ~self.closed & self.aresetn),
+            design.writing.eq(file.writing),
             design.drain.eq(file.drain & ~self.closed),
             file.drained.eq(design.drained & ~self.closed),
             design.windows_written.eq(file.windows_written),

@@ -13,6 +13,7 @@ from streamjoin_common.contract import SIDE_R, SIDE_S, WINDOW_BITS, DesignParams
 from streamjoin_hw.rtl.chain.core import command_layout, plan_layout
 from streamjoin_hw.rtl.chain.segments import Planner
 from streamjoin_hw.rtl.chain.spread import quiet_cycles
+from streamjoin_hw.rtl.landing import LANDING_PLACES
 from streamjoin_hw.rtl.memory import word_bits
 from streamjoin_hw.rtl.streams import (
     Component,
@@ -31,8 +32,8 @@ QUIET_CYCLES = 8
 A chain of several lines takes longer (:func:`~streamjoin_hw.rtl.chain.spread.quiet_cycles`).
 """
 
-IN_FLIGHT_BITS = 4
-"""The ingress holds at most 5 tuples in its pipeline and 2 in its output register."""
+IN_FLIGHT_BITS = (LANDING_PLACES + 1).bit_length()
+"""The ingress holds at most what finds a place in its queue, and what was counted a cycle late."""
 
 
 class Sequencer(Component):
@@ -50,7 +51,8 @@ class Sequencer(Component):
     took, took_last : In(1)
         A beat entered the ingress a cycle ago; it ends the input.
     open : Out(1)
-        The ingress may take beats; from registers.
+        The ingress may take a beat in the next cycle, unless it takes the last one in this; from
+        registers.
     enable, drain : In(1)
         Bits of the control register.
     drained : Out(1)

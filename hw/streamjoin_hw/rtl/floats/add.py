@@ -54,25 +54,22 @@ def shift_right_sticky(value: Value, amount: Value, width: int) -> Value:
 class FloatAdder(Component):
     """A pipelined float32 adder.
 
-    Throughput one sum a cycle, latency :data:`STAGES` cycles in which ``enable`` is 1; nothing
-    moves while it is 0. Subtract by flipping bit 31 of ``b``.
+    Throughput one sum a cycle, latency :data:`STAGES` cycles. Subtract by flipping bit 31 of ``b``.
 
     Members
     -------
-    enable : In(1)
     a, b : In(32)
         Operands, float32 bits.
     sum : Out(32)
         ``a + b``, float32 bits.
     """
 
-    enable: Signal
     a: Signal
     b: Signal
     sum: Signal
 
     def __init__(self) -> None:
-        super().__init__({"enable": In(1), "a": In(32), "b": In(32), "sum": Out(32)})
+        super().__init__({"a": In(32), "b": In(32), "sum": Out(32)})
 
     def elaborate(self, _platform: object) -> Module:
         """Build the four stages: order, align and add, normalise, round."""
@@ -97,21 +94,20 @@ class FloatAdder(Component):
         small_infinite = small[23:31].all() & ~small[:23].any()
         subtract = large[31] ^ small[31]
         ordered = payload_of(_ORDERED)
-        with m.If(self.enable):
-            m.d.sync += [
-                ordered.sign.eq(large[31]),
-                ordered.subtract.eq(subtract),
-                # NaN has the larger magnitude, so looking at the larger operand is enough.
-                ordered.nan.eq(
-                    (large[23:31].all() & large[:23].any())
-                    | (large_infinite & small_infinite & subtract)
-                ),
-                ordered.infinite.eq(large_infinite),
-                ordered.exponent.eq(large_exponent),
-                ordered.distance.eq(large_exponent - small_exponent),
-                ordered.significand.eq(Cat(large[:23], large_hidden)),
-                ordered.addend.eq(Cat(small[:23], small_hidden)),
-            ]
+        m.d.sync += [
+            ordered.sign.eq(large[31]),
+            ordered.subtract.eq(subtract),
+            # NaN has the larger magnitude, so looking at the larger operand is enough.
+            ordered.nan.eq(
+                (large[23:31].all() & large[:23].any())
+                | (large_infinite & small_infinite & subtract)
+            ),
+            ordered.infinite.eq(large_infinite),
+            ordered.exponent.eq(large_exponent),
+            ordered.distance.eq(large_exponent - small_exponent),
+            ordered.significand.eq(Cat(large[:23], large_hidden)),
+            ordered.addend.eq(Cat(small[:23], small_hidden)),
+        ]
         return ordered
 
     def _add(self, m: Module, ordered: Any) -> Any:
@@ -123,15 +119,14 @@ class FloatAdder(Component):
         m.d.comb += aligned.eq(Mux(far, ordered.addend.any(), shifted))
         upper = Cat(Const(0, _GUARD), ordered.significand)
         added = payload_of(_ADDED)
-        with m.If(self.enable):
-            m.d.sync += [
-                added.sign.eq(ordered.sign),
-                added.zero_sign.eq(ordered.sign & ~ordered.subtract),
-                added.nan.eq(ordered.nan),
-                added.infinite.eq(ordered.infinite),
-                added.exponent.eq(ordered.exponent),
-                added.total.eq(Mux(ordered.subtract, upper - aligned, upper + aligned)),
-            ]
+        m.d.sync += [
+            added.sign.eq(ordered.sign),
+            added.zero_sign.eq(ordered.sign & ~ordered.subtract),
+            added.nan.eq(ordered.nan),
+            added.infinite.eq(ordered.infinite),
+            added.exponent.eq(ordered.exponent),
+            added.total.eq(Mux(ordered.subtract, upper - aligned, upper + aligned)),
+        ]
         return added
 
     def _normalise(self, m: Module, added: Any) -> Any:
@@ -147,22 +142,21 @@ class FloatAdder(Component):
             left.eq(Mux(leading < room, leading, room)),
         ]
         normal = payload_of(_NORMAL)
-        with m.If(self.enable):
+        m.d.sync += [
+            normal.sign.eq(Mux(total.any(), added.sign, added.zero_sign)),
+            normal.nan.eq(added.nan),
+            normal.infinite.eq(added.infinite),
+        ]
+        with m.If(total[_WIDTH]):
             m.d.sync += [
-                normal.sign.eq(Mux(total.any(), added.sign, added.zero_sign)),
-                normal.nan.eq(added.nan),
-                normal.infinite.eq(added.infinite),
+                normal.exponent.eq(added.exponent + 1),
+                normal.total.eq(Cat(total[1] | total[0], total[2:])),
             ]
-            with m.If(total[_WIDTH]):
-                m.d.sync += [
-                    normal.exponent.eq(added.exponent + 1),
-                    normal.total.eq(Cat(total[1] | total[0], total[2:])),
-                ]
-            with m.Else():
-                m.d.sync += [
-                    normal.exponent.eq(added.exponent - left),
-                    normal.total.eq(total[:_WIDTH] << left),
-                ]
+        with m.Else():
+            m.d.sync += [
+                normal.exponent.eq(added.exponent - left),
+                normal.total.eq(total[:_WIDTH] << left),
+            ]
         return normal
 
     def _round(self, m: Module, normal: Any) -> None:
@@ -179,10 +173,9 @@ class FloatAdder(Component):
             rounded.eq(Cat(total[_GUARD : _WIDTH - 1], exponent[:8]) + round_up),
             self.sum.eq(result),
         ]
-        with m.If(self.enable):
-            with m.If(normal.nan):
-                m.d.sync += result.eq(QUIET_NAN)
-            with m.Elif(normal.infinite | (normal.exponent >= 255)):
-                m.d.sync += result.eq(Cat(Const(INFINITY_BITS, 31), normal.sign))
-            with m.Else():
-                m.d.sync += result.eq(Cat(rounded, normal.sign))
+        with m.If(normal.nan):
+            m.d.sync += result.eq(QUIET_NAN)
+        with m.Elif(normal.infinite | (normal.exponent >= 255)):
+            m.d.sync += result.eq(Cat(Const(INFINITY_BITS, 31), normal.sign))
+        with m.Else():
+            m.d.sync += result.eq(Cat(rounded, normal.sign))

@@ -25,9 +25,8 @@ _GUARD = 3  # guard, round and sticky bits below the half place
 class FloatBound(Component):
     """The upper bound of a key's band, in either direction, pipelined.
 
-    Throughput one bound a cycle, latency :data:`~streamjoin_hw.rtl.floats.add.STAGES` cycles in
-    which ``enable`` is 1; nothing moves while it is 0. The lower bound is that of the negated key
-    with its sign flipped.
+    Throughput one bound a cycle, latency :data:`~streamjoin_hw.rtl.floats.add.STAGES` cycles. The
+    lower bound is that of the negated key with its sign flipped.
 
     Parameters
     ----------
@@ -36,7 +35,6 @@ class FloatBound(Component):
 
     Members
     -------
-    enable : In(1)
     key, width : In(bits)
         Float bits.
     inverse : In(1)
@@ -45,7 +43,6 @@ class FloatBound(Component):
         ``key + width`` rounded to nearest even, or that float; NaN if there is none.
     """
 
-    enable: Signal
     key: Signal
     width: Signal
     inverse: Signal
@@ -60,7 +57,6 @@ class FloatBound(Component):
         self.infinity = ((1 << exponent_bits) - 1) << fraction_bits
         super().__init__(
             {
-                "enable": In(1),
                 "key": In(self.bits),
                 "width": In(self.bits),
                 "inverse": In(1),
@@ -121,21 +117,20 @@ class FloatBound(Component):
                 "addend": significand,
             }
         )
-        with m.If(self.enable):
-            m.d.sync += [
-                ordered.sign.eq(Mux(swap, width_sign, sign)),
-                ordered.subtract.eq(sign ^ width_sign),
-                ordered.inverse.eq(self.inverse),
-                ordered.odd.eq(self.inverse & key[0]),
-                ordered.nan.eq(no_number | Mux(self.inverse, inverse_none, sum_none)),
-                ordered.infinite.eq(Mux(self.inverse, key_top, key_infinite | width_infinite)),
-                # x - infinity is less than anything, but for x = infinity.
-                ordered.finite.eq(self.inverse & top),
-                ordered.exponent.eq(large_exponent),
-                ordered.distance.eq(large_exponent - small_exponent),
-                ordered.significand.eq(Cat(large[: significand - 1], large_hidden)),
-                ordered.addend.eq(Cat(small[: significand - 1], small_hidden)),
-            ]
+        m.d.sync += [
+            ordered.sign.eq(Mux(swap, width_sign, sign)),
+            ordered.subtract.eq(sign ^ width_sign),
+            ordered.inverse.eq(self.inverse),
+            ordered.odd.eq(self.inverse & key[0]),
+            ordered.nan.eq(no_number | Mux(self.inverse, inverse_none, sum_none)),
+            ordered.infinite.eq(Mux(self.inverse, key_top, key_infinite | width_infinite)),
+            # x - infinity is less than anything, but for x = infinity.
+            ordered.finite.eq(self.inverse & top),
+            ordered.exponent.eq(large_exponent),
+            ordered.distance.eq(large_exponent - small_exponent),
+            ordered.significand.eq(Cat(large[: significand - 1], large_hidden)),
+            ordered.addend.eq(Cat(small[: significand - 1], small_hidden)),
+        ]
         return ordered
 
     def _hidden(self, magnitude: Value) -> Value:
@@ -156,12 +151,11 @@ class FloatBound(Component):
                 m.d.comb += aligned.eq(ordered.addend.any())
         upper = Cat(Const(0, _GUARD), ordered.significand)
         added = self._kept({"exponent": self.exponent_bits, "total": bits + 1})
-        with m.If(self.enable):
-            m.d.sync += [
-                *self._pass(ordered, added),
-                added.exponent.eq(ordered.exponent),
-                added.total.eq(Mux(ordered.subtract, upper - aligned, upper + aligned)),
-            ]
+        m.d.sync += [
+            *self._pass(ordered, added),
+            added.exponent.eq(ordered.exponent),
+            added.total.eq(Mux(ordered.subtract, upper - aligned, upper + aligned)),
+        ]
         return added
 
     def _normalise(self, m: Module, added: Any) -> Any:
@@ -178,18 +172,17 @@ class FloatBound(Component):
             left.eq(Mux(leading < room, leading, room)),
         ]
         normal = self._kept({"exponent": self.exponent_bits + 1, "total": bits})
-        with m.If(self.enable):
-            m.d.sync += self._pass(added, normal)
-            with m.If(total[bits]):
-                m.d.sync += [
-                    normal.exponent.eq(added.exponent + 1),
-                    normal.total.eq(Cat(total[1] | total[0], total[2:])),
-                ]
-            with m.Else():
-                m.d.sync += [
-                    normal.exponent.eq(added.exponent - left),
-                    normal.total.eq(total[:bits] << left),
-                ]
+        m.d.sync += self._pass(added, normal)
+        with m.If(total[bits]):
+            m.d.sync += [
+                normal.exponent.eq(added.exponent + 1),
+                normal.total.eq(Cat(total[1] | total[0], total[2:])),
+            ]
+        with m.Else():
+            m.d.sync += [
+                normal.exponent.eq(added.exponent - left),
+                normal.total.eq(total[:bits] << left),
+            ]
         return normal
 
     def _round(self, m: Module, normal: Any) -> None:
@@ -213,13 +206,12 @@ class FloatBound(Component):
         ]
         over = normal.exponent >= (1 << self.exponent_bits) - 1
         is_largest = normal.finite | (~normal.infinite & over & normal.inverse & ~sign)
-        with m.If(self.enable):
-            with m.If(normal.nan):
-                quiet = self.infinity | 1 << (self.fraction_bits - 1)
-                m.d.sync += bound.eq(quiet)
-            with m.Elif(is_largest):
-                m.d.sync += bound.eq(largest)
-            with m.Elif(normal.infinite | over):
-                m.d.sync += bound.eq(Cat(Const(self.infinity, magnitude), sign))
-            with m.Else():
-                m.d.sync += bound.eq(Cat(rounded, sign))
+        with m.If(normal.nan):
+            quiet = self.infinity | 1 << (self.fraction_bits - 1)
+            m.d.sync += bound.eq(quiet)
+        with m.Elif(is_largest):
+            m.d.sync += bound.eq(largest)
+        with m.Elif(normal.infinite | over):
+            m.d.sync += bound.eq(Cat(Const(self.infinity, magnitude), sign))
+        with m.Else():
+            m.d.sync += bound.eq(Cat(rounded, sign))

@@ -10,6 +10,7 @@ from streamjoin_common.contract import ORDERS, SIDE_R, SIDE_S, DesignParams
 from streamjoin_hw.rtl.chain.sequencer import QUIET_CYCLES
 from streamjoin_hw.rtl.core_array import CoreInstance, gathered_members, registered_sum
 from streamjoin_hw.rtl.intake import ordered_layout
+from streamjoin_hw.rtl.landing import LANDING_PLACES
 from streamjoin_hw.rtl.split.combiner import Combiner, combined_layout
 from streamjoin_hw.rtl.split.core import SplitCore, split_core_members
 from streamjoin_hw.rtl.split.groups.combiner import GroupCombiner
@@ -20,7 +21,7 @@ from streamjoin_hw.rtl.split.layouts import (
     row_bits,
     token_layout,
 )
-from streamjoin_hw.rtl.split.links import LANDING_PLACES, Spread, gathered_or, spread_bit
+from streamjoin_hw.rtl.split.links import Spread, gathered_or, spread_bit
 from streamjoin_hw.rtl.split.points.core import PointCore
 from streamjoin_hw.rtl.split.queue import Queue, has_root_queues, queue_places
 from streamjoin_hw.rtl.split.shared_core import SharedCore

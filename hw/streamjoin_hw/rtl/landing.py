@@ -1,0 +1,125 @@
+"""A queue that cannot refuse what arrives, and says early that little room is left.
+
+What is far from its taker moves on in every cycle, so that nothing on its way has to wait.
+"""
+
+from typing import Any
+
+from amaranth.hdl import Const, Module, Mux, Signal
+from amaranth.lib import data, stream
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out
+
+from streamjoin_hw.rtl.streams import Component, View
+
+LANDING_PLACES = 16
+"""Places of a queue at a far end, at least: the words of an ECP5's LUT RAM."""
+
+
+def landing_places(reserve: int, least: int = LANDING_PLACES) -> int:
+    """Return the places of a queue, so that it is not always nearly full: twice the reserve."""
+    return max(least, 1 << (2 * reserve - 1).bit_length())
+
+
+class Landing(Component):
+    """The queue at the far end of a way.
+
+    Latency 1 cycle, throughput 1 payload a cycle.
+
+    Parameters
+    ----------
+    layout : StructLayout
+        Layout of the payload.
+    places : int
+        Payloads that it holds, a power of two.
+    reserve : int
+        Places that are kept for what is on its way: the cycles from ``few`` to the sender and
+        from there to here, and three. Of these one stays free, as it is always written.
+    deciding : tuple of str
+        Members by which the taker decides whether it takes a payload: they have a memory, and
+        pointers, of their own, which lie near the taker.
+
+    Members
+    -------
+    payload : In(layout), arrives : In(1)
+        A payload is here. There is no way to refuse it.
+    few : Out(1)
+        Fewer than ``reserve`` places are free; from a register, a cycle late. Nothing is to set
+        out any more.
+    o : Out(stream.Signature(layout))
+        ``valid`` is a register.
+    """
+
+    payload: View
+    arrives: Signal
+    few: Signal
+    o: stream.Interface
+
+    def __init__(
+        self,
+        layout: data.StructLayout,
+        places: int,
+        reserve: int,
+        deciding: tuple[str, ...] = (),
+    ) -> None:
+        self.layout = layout
+        self.places = places
+        self.reserve = reserve
+        self.deciding = deciding
+        super().__init__(
+            {
+                "payload": In(layout),
+                "arrives": In(1),
+                "few": Out(1),
+                "o": Out(stream.Signature(layout)),
+            }
+        )
+
+    def elaborate(self, _platform: object) -> Module:
+        """Build the memories, and count what they hold."""
+        m = Module()
+        there, level, leaves = Signal(), Signal(range(self.places + 1)), Signal()
+        m.d.comb += [
+            self.o.valid.eq(there),
+            leaves.eq(there & self.o.ready),
+        ]
+        deciding = {name: field for name, field in self._fields() if name in self.deciding}
+        others = {name: field for name, field in self._fields() if name not in self.deciding}
+        for name, fields, step in (("memory", others, 1), ("deciding", deciding, -1)):
+            if fields:
+                self._memory(m, name, fields, leaves, step)
+        # Whether a payload leaves is decided late, so it decides between what is known.
+        many = level[1:].any()
+        m.d.sync += [
+            there.eq(self.arrives | many | (there & ~leaves)),
+            self.few.eq(level > self.places - self.reserve),
+        ]
+        with m.If(self.arrives ^ leaves):
+            m.d.sync += level.eq(level + Mux(self.arrives, 1, -1))
+        return m
+
+    def _fields(self) -> list[tuple[str, Any]]:
+        return [(str(name), field.shape) for name, field in self.layout]
+
+    def _memory(self, m: Module, name: str, fields: Any, leaves: Signal, step: int) -> None:
+        """Build a memory of some members.
+
+        Its pointers count up or down: synthesis takes two that count alike for one, whose wires
+        then are as long as those of the longest memory.
+        """
+        memory: Any = Memory(shape=data.StructLayout(fields), depth=self.places, init=[])
+        m.submodules[name] = memory
+        write, read = memory.write_port(), memory.read_port(domain="comb")
+        end = Signal(range(self.places), name=f"{name}_end")
+        start = Signal(range(self.places), name=f"{name}_start")
+        for member in fields:
+            m.d.comb += [
+                write.data[member].eq(self.payload[member]),
+                self.o.p[member].eq(read.data[member]),
+            ]
+        # The place at the end is free: what is offered is written, and counts if it arrives.
+        m.d.comb += [write.addr.eq(end), write.en.eq(Const(1)), read.addr.eq(start)]
+        with m.If(self.arrives):
+            m.d.sync += end.eq(end + step)
+        with m.If(leaves):
+            m.d.sync += start.eq(start + step)
