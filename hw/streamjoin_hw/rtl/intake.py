@@ -93,8 +93,8 @@ class Intake(Component):
         m.d.comb += ending.eq(ended | (self.took & self.took_last))
         m.d.sync += [ended.eq(ending), in_flight.eq(in_flight + self.took - arrives)]
 
-        # Tuples until a side's window is full, and whether it is: one wide comparison a side, on
-        # no other path.
+        # Tuples until a side's window is full, less one that came a cycle ago, and whether it is
+        # full: whether a tuple arrives is known late and decides between what is known.
         room = [payload_of(WINDOW_BITS, name=f"room_{side}") for side in "rs"]
         full = [Signal(name=f"full_{side}") for side in "rs"]
         legal = Signal()
@@ -118,9 +118,12 @@ class Intake(Component):
             self.hold_cycle.eq(self.held & self.running),
             self.end.valid.eq(due),
         ]
-        for which in (0, 1):
-            with m.If(arrives & (is_s == which) & ~full[which]):
-                m.d.sync += [room[which].eq(room[which] - 1), full[which].eq(room[which] == 1)]
+        for which, side in enumerate("rs"):
+            came, comes = Signal(name=f"came_{side}"), arrives & (is_s == which)
+            last = Mux(came, room[which] == 2, room[which] == 1)
+            with m.If(came):
+                m.d.sync += room[which].eq(room[which] - 1)
+            m.d.sync += [came.eq(comes), full[which].eq(full[which] | (comes & last))]
 
         w = _Wires(legal, ending, ended, in_flight, due)
         with m.FSM(name="phase"):

@@ -5,12 +5,12 @@ What is far from its taker moves on in every cycle, so that nothing on its way h
 
 from typing import Any
 
-from amaranth.hdl import Const, Module, Mux, Signal
+from amaranth.hdl import Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-from streamjoin_hw.rtl.streams import Component, View
+from streamjoin_hw.rtl.streams import Component, View, payload_of
 
 LANDING_PLACES = 16
 """Places of a queue at a far end, at least: the words of an ECP5's LUT RAM."""
@@ -36,8 +36,8 @@ class Landing(Component):
         Places that are kept for what is on its way: the cycles from ``few`` to the sender and
         from there to here, and three. Of these one stays free, as it is always written.
     deciding : tuple of str
-        Members by which the taker decides whether it takes a payload: they have a memory, and
-        pointers, of their own, which lie near the taker.
+        Members by which the taker decides whether it takes a payload: they come from registers,
+        and have a memory and pointers of their own, which lie near the taker.
 
     Members
     -------
@@ -85,11 +85,15 @@ class Landing(Component):
         ]
         deciding = {name: field for name, field in self._fields() if name in self.deciding}
         others = {name: field for name, field in self._fields() if name not in self.deciding}
-        for name, fields, step in (("memory", others, 1), ("deciding", deciding, -1)):
-            if fields:
-                self._memory(m, name, fields, leaves, step)
         # Whether a payload leaves is decided late, so it decides between what is known.
         many = level[1:].any()
+        if others:
+            head, start = self._memory(m, "memory", others, 1)
+            m.d.comb += [self.o.p[name].eq(head[name]) for name in others]
+            with m.If(leaves):
+                m.d.sync += start.eq(start + 1)
+        if deciding:
+            self._decide(m, deciding, there, many, leaves)
         m.d.sync += [
             there.eq(self.arrives | many | (there & ~leaves)),
             self.few.eq(level > self.places - self.reserve),
@@ -101,8 +105,19 @@ class Landing(Component):
     def _fields(self) -> list[tuple[str, Any]]:
         return [(str(name), field.shape) for name, field in self.layout]
 
-    def _memory(self, m: Module, name: str, fields: Any, leaves: Signal, step: int) -> None:
-        """Build a memory of some members.
+    def _decide(self, m: Module, fields: Any, there: Signal, many: Value, leaves: Signal) -> None:
+        """Build the registers of the oldest payload's members; their memory has what follows it."""
+        after, start = self._memory(m, "deciding", fields, -1)
+        for name, shape in fields.items():
+            head: Any = payload_of(shape, name=f"head_{name}")
+            with m.If(leaves | ~there):
+                m.d.sync += head.eq(Mux(many, after[name], self.payload[name]))
+            m.d.comb += self.o.p[name].eq(head)
+        with m.If(Mux(there, leaves & (many | self.arrives), self.arrives)):
+            m.d.sync += start.eq(start - 1)
+
+    def _memory(self, m: Module, name: str, fields: Any, step: int) -> tuple[Any, Signal]:
+        """Build a memory of some members; return what it reads, and where.
 
         Its pointers count up or down: synthesis takes two that count alike for one, whose wires
         then are as long as those of the longest memory.
@@ -112,14 +127,13 @@ class Landing(Component):
         write, read = memory.write_port(), memory.read_port(domain="comb")
         end = Signal(range(self.places), name=f"{name}_end")
         start = Signal(range(self.places), name=f"{name}_start")
-        for member in fields:
-            m.d.comb += [
-                write.data[member].eq(self.payload[member]),
-                self.o.p[member].eq(read.data[member]),
-            ]
         # The place at the end is free: what is offered is written, and counts if it arrives.
-        m.d.comb += [write.addr.eq(end), write.en.eq(Const(1)), read.addr.eq(start)]
+        m.d.comb += [
+            *(write.data[member].eq(self.payload[member]) for member in fields),
+            write.addr.eq(end),
+            write.en.eq(Const(1)),
+            read.addr.eq(start),
+        ]
         with m.If(self.arrives):
             m.d.sync += end.eq(end + step)
-        with m.If(leaves):
-            m.d.sync += start.eq(start + step)
+        return read.data, start

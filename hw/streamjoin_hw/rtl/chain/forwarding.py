@@ -162,7 +162,9 @@ class ScanCore(Component):
         # the next tuple finds this one stored.
         words, more = Signal(words_bits(params)), Signal()
         goes_on = ~resting & ~matcher.hold
-        scan = (takes & (words != 0)) | (goes_on & more)
+        # Known before it is known whose they are.
+        none, one = Mux(is_s, r.is_empty, s.is_empty), Mux(is_s, r.is_single, s.is_single)
+        scan = (takes & ~none) | (goes_on & more)
         m.d.comb += [
             words.eq(Mux(is_s, r.words, s.words)),
             more.eq(left > 1),
@@ -181,7 +183,7 @@ class ScanCore(Component):
                 # What expires as a tuple is stored is read in its own side's first word.
                 word.eq(Mux(resting | sub_window.arrive, sub_window.first_word, next_word)),
                 sub_window.scan_first.eq(takes),
-                sub_window.scan_last.eq(Mux(takes, words == 1, left == 2)),
+                sub_window.scan_last.eq(Mux(takes, one, left == 2)),
             ]
             with m.If(resting | goes_on):
                 m.d.sync += next_word.eq(Mux(word == params.segment_words - 1, 0, word + 1))

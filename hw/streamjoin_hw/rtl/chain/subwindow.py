@@ -51,6 +51,8 @@ class SubWindow(Component):
     first_word : Out(word_bits(params)), words : Out(words_bits(params))
         Where a scan begins and how many words it takes, going round after the last word; no
         word while the sub-window is empty.
+    is_empty, is_single : Out(1)
+        A scan takes no word, one.
     scan : In(1), scan_word : In(word_bits(params)), scan_first, scan_last : In(1)
         Read this word; it is the first, the last of the scan. ``scan_word`` is ``first_word`` with
         ``arrive``: what expires lies there.
@@ -69,6 +71,8 @@ class SubWindow(Component):
     enter: View
     first_word: Signal
     words: Signal
+    is_empty: Signal
+    is_single: Signal
     scan: Signal
     scan_word: Signal
     scan_first: Signal
@@ -88,6 +92,8 @@ class SubWindow(Component):
                 "enter": In(body),
                 "first_word": Out(word_bits(params)),
                 "words": Out(words_bits(params)),
+                "is_empty": Out(1),
+                "is_single": Out(1),
                 "scan_word": In(word_bits(params)),
                 "slots": Out(data.ArrayLayout(body, params.lanes)),
                 "live": Out(params.lanes),
@@ -125,6 +131,8 @@ class SubWindow(Component):
             leaves.eq(expire & (tail.lane == lanes - 1)),
             self.first_word.eq(tail.word),
             self.words.eq(Mux(empty, 0, Mux(wraps, params.segment_words, span))),
+            self.is_empty.eq(empty),
+            self.is_single.eq(self.words == 1),
         ]
         self._advance(m, head, store)
         self._advance(m, tail, expire)
