@@ -44,9 +44,9 @@ def ports(params: DesignParams) -> list[dict[str, Any]]:
             f"{results}_tdata",
             "out",
             beat_bits(result_beat_layout(params)),
-            "A result, or two, by result_layout; 0 in a beat that is none."
+            "A result, or two, by result_layout; does not count in a beat that is none."
             if params.beat_results > 1
-            else "A result, by result_layout; 0 in a beat that is none.",
+            else "A result, by result_layout; does not count in a beat that is none.",
         ),
         (f"{results}_tuser", "out", tuser_bits(params), "What the beat is, by tuser."),
         (f"{results}_tvalid", "out", 1, "A beat is offered."),

@@ -115,7 +115,7 @@ SHORT_DRAIN = Fault(
 )
 LATE_EXPIRY = Fault(
     "rtl.intake",
-    "full[which].eq(room[which] == 1)",
+    "full[which].eq(full[which] | (comes & last))",
     "full[which].eq(0)",
     "no window is ever full",
 )
