@@ -255,15 +255,65 @@ ARRAY_MUTATIONS = {
         "test_handshake.py::test_random_inputs_are_exact_when_forwarded_at_once[4-4-0-3-0.0-0.0]",
         "pairs missing",
     ),
+    "input-takes-after-its-last": Mutation(
+        Fault(
+            "rtl.join",
+            "is_open & ~is_last & ~self.writing",
+            "is_open & ~self.writing",
+            "the first tuple of the next input is taken behind the last of this one",
+        ),
+        "test_handshake.py::test_the_next_input_waits_although_it_is_offered_at_once[fast]",
+        "pairs missing",
+    ),
+    "input-open-while-a-register-is-written": Mutation(
+        Fault(
+            "rtl.join",
+            "is_open & ~is_last & ~self.writing",
+            "is_open & ~is_last",
+            "a tuple is accepted in the cycle after a write that closes the input",
+        ),
+        "test_soft_reset.py::test_every_tuple_accepted_after_the_answer_counts[split]",
+        "assert",
+    ),
+    "ingress-reserves-too-little": Mutation(
+        Fault(
+            "rtl.encode",
+            "LANDING_RESERVE = 5",
+            "LANDING_RESERVE = 4",
+            "what is accepted last is written over what waits longest",
+        ),
+        "test_encode.py::test_what_is_accepted_finds_a_place_however_long_nobody_takes_it[40-int32]",
+        "assert",
+    ),
+    "head-skips-what-waits": Mutation(
+        Fault(
+            "rtl.landing",
+            "head.eq(Mux(many, after[name], self.payload[name]))",
+            "head.eq(Mux(self.arrives, self.payload[name], after[name]))",
+            "what arrives last decides about what waits longest",
+        ),
+        "test_encode.py::test_what_is_accepted_finds_a_place_however_long_nobody_takes_it[40-int32]",
+        "assert",
+    ),
     "expiry-one-early-fast": Mutation(
         Fault(
             "rtl.intake",
             "last = Mux(came, room[which] == 2, room[which] == 1)",
-            "last = room[which] == 1",
+            "last = room[which] == 2",
             "a window is full one tuple early",
         ),
         "test_handshake.py::test_random_inputs_are_exact_when_forwarded_at_once[4-4-0-3-0.0-0.0]",
         "pairs missing",
+    ),
+    "expiry-late-behind-a-neighbour": Mutation(
+        Fault(
+            "rtl.intake",
+            "last = Mux(came, room[which] == 2, room[which] == 1)",
+            "last = room[which] == 1",
+            "a window filled without a gap is full one tuple late",
+        ),
+        "test_split.py::test_random_inputs_are_exact_and_in_order[4-5-1-2-none-0.0-0.0]",
+        "surplus",
     ),
     "count-not-cleared": Mutation(
         Fault(

@@ -200,8 +200,8 @@ KIND_MUTATIONS = {
     "kinds-marks-survive-a-reset": Mutation(
         Fault(
             "rtl.kinds.stage",
-            "is_emptying, emptied = Signal(init=1),",
-            "is_emptying, emptied = Signal(),",
+            "is_emptying = Signal(init=1)",
+            "is_emptying = Signal()",
             "after a reset rows have the marks of those before",
         ),
         _RESET,

@@ -41,8 +41,8 @@ PART_MUTATIONS = {
     "reset-leaves-an-offer": Mutation(
         Fault(
             "rtl.streams",
-            "(Signal(name=n) for n in",
-            "(Signal(name=n, reset_less=n == 'one') for n in",
+            "reset_less=self.clear is not None",
+            "reset_less=self.clear is not None or name == 'one'",
             "a register stage keeps its payload through a reset",
         ),
         "test_handshake.py::test_a_reset_in_the_middle_leaves_an_empty_design[0.5]",

@@ -19,8 +19,8 @@ RESET_MUTATIONS = {
     "soft-reset-open": Mutation(
         Fault(
             "rtl.top",
-            "design.enable.eq(file.enable & ~self.closed)",
-            "design.enable.eq(file.enable & ~restart)",
+            "design.enable.eq(file.enable & ~self.closed & self.aresetn)",
+            "design.enable.eq(file.enable & ~restart & self.aresetn)",
             "tuples are accepted, and lost, while a soft reset waits",
         ),
         "test_soft_reset.py::test_every_tuple_accepted_after_the_answer_counts[split]",

@@ -107,8 +107,8 @@ SPLIT_MUTATIONS = {
     "split-hasty-star": Mutation(
         Fault(
             "rtl.split.trees",
-            "together, waits = stars.all(), ",
-            "together, waits = stars.any(), ",
+            "together = stars.all()",
+            "together = stars.any()",
             "one core's star is taken for all",
         ),
         f"{RANDOM}[3-4-2-4-outer-0.0-0.0]",

@@ -171,6 +171,33 @@ def test_tuples_keep_order_and_payload_under_stalls(stall: float) -> None:
         assert wanted.items() <= each.items()
 
 
+@pytest.mark.parametrize("key_type", [KeyType.INT32, KeyType.FLOAT32])
+@pytest.mark.parametrize("waits", [0, 1, 40])
+def test_what_is_accepted_finds_a_place_however_long_nobody_takes_it(
+    key_type: KeyType, waits: int
+) -> None:
+    """The ways of both kinds of key are of different lengths; neither waits on the way."""
+    encoder = Encoder(design(Term(TermKind.BAND, key_type)))
+    beats = [{"side": k % 2, "key0": k, "payload": k} for k in range(90)]
+
+    async def source(ctx: Any) -> None:
+        ctx.set(encoder.opens, 1)
+        await give(ctx, encoder.i, beats, pauses(3, 0.0))
+
+    async def sink(ctx: Any) -> None:
+        taken: list[tuple[int, int]] = []
+        while len(taken) < len(beats):
+            await ctx.tick().repeat(waits + 1)
+            for bits in await take(ctx, encoder.o, min(30, len(beats)), pauses(4, 0.0)):
+                side, body = bits & 1, bits >> 1
+                layout = s_layout(encoder.params) if side == SIDE_S else r_layout(encoder.params)
+                taken.append((side, fields(layout, body)["payload"]))
+        assert taken == [(k % 2, k) for k in range(90)]
+        await nothing_more(ctx, encoder.o)
+
+    simulate(encoder, source, sink)
+
+
 def test_the_band_widths_of_the_cycle_of_acceptance_count() -> None:
     encoder = Encoder(design(Term(TermKind.BAND, KeyType.INT32)))
 

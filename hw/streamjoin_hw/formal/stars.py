@@ -37,8 +37,8 @@ BOTH_HALVES = Fault(
 
 HASTY_STAR = Fault(
     "rtl.split.trees",
-    "together, waits = stars.all(), ",
-    "together, waits = stars.any(), ",
+    "together = stars.all()",
+    "together = stars.any()",
     "one input's star is taken for all",
 )
 

@@ -173,7 +173,9 @@ class PacketWriter(Component):
         age = Signal(range(self.packet_cycles))
         closing = Signal()
         end = Signal()
-        is_result, taken, waits = Signal(), Signal(), Signal()
+        is_result = Signal()
+        taken = Signal()
+        waits = Signal()
         given = Signal()
         # The result that is given, and whether another one of the same beat follows.
         result, follows = self._result(m, given)
@@ -214,7 +216,8 @@ class PacketWriter(Component):
         if self.params.beat_results == 1:
             return self.i_data, Const(0)
         bits = beat_bits(result_layout(self.params))
-        is_second, follows = Signal(), Signal()
+        is_second = Signal()
+        follows = Signal()
         m.d.comb += follows.eq(self.i_user[TUser.SECOND] & ~is_second)
         with m.If(given):
             m.d.sync += is_second.eq(follows)

@@ -194,7 +194,8 @@ class Encoder(Component):
 
         side = self._delayed(m, self.i.p.side, stages, "side")
         payload = self._delayed(m, self.i.p.payload, stages, "payload")
-        r_body, s_body = signal_of(r_layout(self.params)), signal_of(s_layout(self.params))
+        r_body = signal_of(r_layout(self.params))
+        s_body = signal_of(s_layout(self.params))
         m.d.comb += [r_body.payload.eq(payload), s_body.payload.eq(payload)]
         if self.params.timestamp_bits:
             ts = self._delayed(m, self.i.p.ts, stages - 1, "ts")

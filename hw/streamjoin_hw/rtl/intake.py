@@ -86,7 +86,8 @@ class Intake(Component):
         m = Module()
         in_flight = Signal(IN_FLIGHT_BITS)
         # The last beat was taken, a cycle ago or before.
-        ending, ended = Signal(), Signal()
+        ending = Signal()
+        ended = Signal()
         # Punctuation is due: the state alone, from a register, as many bits depend on it.
         due = Signal()
         arrives = self.i.valid & self.i.ready

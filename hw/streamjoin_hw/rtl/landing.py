@@ -78,7 +78,9 @@ class Landing(Component):
     def elaborate(self, _platform: object) -> Module:
         """Build the memories, and count what they hold."""
         m = Module()
-        there, level, leaves = Signal(), Signal(range(self.places + 1)), Signal()
+        there = Signal()
+        level = Signal(range(self.places + 1))
+        leaves = Signal()
         m.d.comb += [
             self.o.valid.eq(there),
             leaves.eq(there & self.o.ready),

@@ -128,7 +128,8 @@ class Serialiser(Component):
                     m.d.comb += met.eq(held.payloads[lane])
         is_held, is_last = held.mask.any(), rest == 0
         if self.is_marked:
-            is_held, is_last = Signal(), payload_of(1)
+            is_held = Signal()
+            is_last = payload_of(1)
         m.d.comb += [
             rest.eq(held.mask & (held.mask - 1)),
             self.busy.eq(is_held),
@@ -192,7 +193,8 @@ class PairSerialiser(Component):
         """Build the register that holds a word and the choice of its next two lanes."""
         m = Module()
         held = registers_of(word_layout(self.params), "mask", name="held")
-        one, both = Signal(self.params.lanes), Signal(self.params.lanes)
+        one = Signal(self.params.lanes)
+        both = Signal(self.params.lanes)
         payloads = list(held.payloads)
         m.d.comb += [
             # What is left without the first, and without the second.

@@ -149,14 +149,13 @@ class SegmentRing(Component):
         m = Module()
         lanes = self.params.lanes
         # The slot to be written next (the oldest, once full) and the one after it.
-        here, after = (
-            signal_of(position_layout(self.params)),
-            signal_of(position_layout(self.params)),
-        )
+        here = signal_of(position_layout(self.params))
+        after = signal_of(position_layout(self.params))
         # Slots below this position were written since the ring was empty.
         filled_words = Signal(word_bits(self.params) + 1)
         filled_lane = Signal(lane_bits(self.params))
-        full, stepped = Signal(), Signal()
+        full = Signal()
+        stepped = Signal()
         entered = registers_of(self.slot, "valid", name="entered")
         oldest = registers_of(self.slot, "valid", name="oldest")
         m.d.comb += [self.entered.eq(entered), self.oldest.eq(oldest)]

@@ -63,7 +63,8 @@ def check_theta(params: DesignParams) -> None:
         If there is no function, it looks at what is not there, or it does not return a value.
     """
     if params.theta is not None:
-        r, s = signal_of(r_layout(params)), signal_of(s_layout(params))
+        r = signal_of(r_layout(params))
+        s = signal_of(s_layout(params))
         _own_condition(params, params.theta, r, s)
 
 

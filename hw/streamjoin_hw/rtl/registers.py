@@ -201,7 +201,9 @@ class RegisterFile(Component):
 
     def _build_read(self, m: Module) -> None:
         """Read in two cycles: a word of every page, then the page."""
-        asked, chosen, address = Signal(), Signal(), payload_of(ADDRESS_BITS)
+        asked = Signal()
+        chosen = Signal()
+        address = payload_of(ADDRESS_BITS)
         # The two halves of the cycle counter are read as one number: low first.
         high = Signal(32)
         m.d.comb += self.arready.eq(~asked)
@@ -240,8 +242,11 @@ class RegisterFile(Component):
             m.d.sync += [self.rvalid.eq(0), asked.eq(0), chosen.eq(0)]
 
     def _build_write(self, m: Module) -> None:
-        has_address, has_data = Signal(), Signal()
-        address, word, strobe = (payload_of(bits) for bits in (ADDRESS_BITS, 32, 4))
+        has_address = Signal()
+        has_data = Signal()
+        address = payload_of(ADDRESS_BITS)
+        word = payload_of(32)
+        strobe = payload_of(4)
         m.d.comb += [self.awready.eq(~has_address), self.wready.eq(~has_data)]
         with m.If(self.awvalid & self.awready):
             m.d.sync += [has_address.eq(1), address.eq(self.awaddr)]

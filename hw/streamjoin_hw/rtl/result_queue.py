@@ -69,7 +69,8 @@ class ResultQueue(Component):
         memory: Any = Memory(shape=self.layout, depth=places, init=[])
         m.submodules.memory = memory
         write, read = memory.write_port(), memory.read_port(domain="sync")
-        begin, end = Signal(range(places)), Signal(range(places))
+        begin = Signal(range(places))
+        end = Signal(range(places))
         some, one, goes, lost = (Signal(name=n) for n in ("some", "one", "goes", "lost"))
         m.d.comb += [
             goes.eq(some & (~self.is_there | self.take)),

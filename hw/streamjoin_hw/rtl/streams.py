@@ -230,8 +230,10 @@ class PipeReg(Stage):
     def elaborate(self, _platform: object) -> Module:
         """Build the stage."""
         m = Module()
-        front_valid, spare_valid = Signal(), Signal()
-        front, spare = payload_of(self.shape), payload_of(self.shape)
+        front_valid = Signal()
+        spare_valid = Signal()
+        front = payload_of(self.shape)
+        spare = payload_of(self.shape)
         m.d.comb += [
             self.i.ready.eq(~spare_valid),
             self.o.valid.eq(front_valid),

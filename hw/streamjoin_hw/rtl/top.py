@@ -112,10 +112,12 @@ class Top(Component):
         m.submodules.counters = counters = Counters(self.params.beat_results)
         m.submodules.design = design = Join(self.params, by_reference=self.by_reference)
 
-        restart, output_stalled = self.restart, Signal()
+        restart = self.restart
+        output_stalled = Signal()
         m.d.comb += [control.rst.eq(~self.aresetn), work.rst.eq(restart)]
         waits = output_stalled if self.waits is None else self.waits
-        asked, pending = Signal(), Signal()
+        asked = Signal()
+        pending = Signal()
         m.d.comb += [
             asked.eq(file.soft_reset | pending),
             self.closed.eq(asked | restart),
@@ -232,7 +234,8 @@ class Top(Component):
 
     def _index(self, m: Module, design: Any, file: Any) -> dict[str, Any]:
         """Hand splitters over; return what the registers of an ordered index read."""
-        reads, displaced = Signal(32), Signal(32)
+        reads = Signal(32)
+        displaced = Signal(32)
         m.d.comb += [
             design.splitter_load.eq(file.splitter_written),
             design.splitter_side.eq(file.set_splitter_index[16]),

@@ -87,7 +87,8 @@ class Chain(Component):
         m.d.sync += [r_entry.eq(self.r_entry), s_entry.eq(self.s_entry), plan.eq(self.plan)]
         m.d.comb += command.eq(self.command)
         if params.timestamp_bits:
-            arrival, ts = Signal(), payload_of(params.timestamp_bits)
+            arrival = Signal()
+            ts = payload_of(params.timestamp_bits)
             m.d.sync += [arrival.eq(self.command.arrival), ts.eq(self.command.ts)]
             m.d.comb += [command.arrival.eq(arrival), command.ts.eq(ts)]
         spread = Spread(params)

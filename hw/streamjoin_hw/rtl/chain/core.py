@@ -158,7 +158,9 @@ class Core(Component):
 
         # The plan is constant long before it is used: one register here keeps the comparisons
         # with the core's number off every other path.
-        member, first, entry = Signal(), Signal(), Signal()
+        member = Signal()
+        first = Signal()
+        entry = Signal()
         behind = payload_of(len(self.plan.active))
         m.d.sync += [
             member.eq(self.index < self.plan.active),

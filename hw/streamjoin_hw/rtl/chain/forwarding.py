@@ -118,10 +118,12 @@ class ScanCore(Component):
 
         # Words of the running scan from the one read last on, and whether no tuple is scanned or
         # stored.
-        left, resting = payload_of(words_bits(params)), Signal(init=1)
+        left = payload_of(words_bits(params))
+        resting = Signal(init=1)
         # Known a cycle ahead, as much depends on it: a hold counts a cycle later for a tuple.
         free = Signal(name="free")
-        rests, takes = Signal(), Signal()
+        rests = Signal()
+        takes = Signal()
         m.d.sync += [resting.eq(rests), free.eq(rests & ~matcher.hold)]
         m.d.comb += [
             takes.eq(free & self.i.valid & forward.i.ready),
@@ -160,7 +162,8 @@ class ScanCore(Component):
 
         # The first word is read as the tuple is taken, the others as long as there is room. Then
         # the next tuple finds this one stored.
-        words, more = Signal(words_bits(params)), Signal()
+        words = Signal(words_bits(params))
+        more = Signal()
         goes_on = ~resting & ~matcher.hold
         # Known before it is known whose they are.
         none, one = Mux(is_s, r.is_empty, s.is_empty), Mux(is_s, r.is_single, s.is_single)

@@ -53,7 +53,8 @@ class Divider(Component):
         """Build the shift register and its subtracter."""
         m = Module()
         divisor = Signal(WINDOW_BITS)
-        left, idle = Signal(range(WINDOW_BITS + 1)), Signal(init=1)
+        left = Signal(range(WINDOW_BITS + 1))
+        idle = Signal(init=1)
         trial = Signal(WINDOW_BITS + 1)
         m.d.comb += [
             self.done.eq(idle),
@@ -142,7 +143,8 @@ class Planner(Component):
         r, s, smaller, larger = (
             Signal(WINDOW_BITS, name=name) for name in ("r", "s", "smaller", "larger")
         )
-        in_range, room = Signal(2), Signal(WINDOW_BITS + 1)
+        in_range = Signal(2)
+        room = Signal(WINDOW_BITS + 1)
         # What is compared decides a cycle later.
         less, few, fits = (Signal(name=name) for name in ("less", "few", "fits"))
         active = self.plan.active

@@ -231,7 +231,8 @@ class Sequencer(Component):
         command = registers_of(command_layout(self.params), *flags, name="command")
         r_entry = registers_of(self.r_entry.shape(), "valid", name="r_entry")
         s_entry = registers_of(self.s_entry.shape(), "valid", name="s_entry")
-        step_r, step_s = Signal(), Signal()
+        step_r = Signal()
+        step_s = Signal()
         m.d.comb += [
             self.command.eq(command),
             self.r_entry.eq(r_entry),

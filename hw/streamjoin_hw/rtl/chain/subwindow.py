@@ -124,8 +124,8 @@ class SubWindow(Component):
         # where both lie in the same word and the ring is all but full. What a scan needs comes
         # from registers: `empty` and `wraps` follow the counts.
         span = Signal(words_bits(params))
-        empty, wraps = Signal(init=1), Signal()
-        opens, leaves = Signal(), Signal()
+        empty, wraps = Signal(init=1, name="empty"), Signal(name="wraps")
+        opens, leaves = Signal(name="opens"), Signal(name="leaves")
         m.d.comb += [
             opens.eq(store & (head.lane == 0)),
             leaves.eq(expire & (tail.lane == lanes - 1)),
@@ -179,7 +179,7 @@ class SubWindow(Component):
             with m.If(expired.lane == lane):
                 m.d.comb += oldest.eq(read.data)
         if params.timestamp_bits:
-            expiring, now = Signal(), payload_of(params.timestamp_bits)
+            expiring, now = Signal(name="expiring"), payload_of(params.timestamp_bits, name="now")
             m.d.sync += [
                 expiring.eq(expire),
                 expired.eq(tail),

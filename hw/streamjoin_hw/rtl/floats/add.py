@@ -80,7 +80,8 @@ class FloatAdder(Component):
     def _order(self, m: Module) -> Any:
         """Stage 1: the larger magnitude first, so that a difference is never negative."""
         swap = Signal()
-        large, small = Signal(32), Signal(32)
+        large = Signal(32)
+        small = Signal(32)
         m.d.comb += [
             swap.eq(self.a[:31] < self.b[:31]),
             large.eq(Mux(swap, self.b, self.a)),
@@ -132,7 +133,9 @@ class FloatAdder(Component):
     def _normalise(self, m: Module, added: Any) -> Any:
         """Stage 3: shift the leading one up, never below the exponent of a subnormal."""
         total = added.total
-        leading, room, left = Signal(5), Signal(8), Signal(5)
+        leading = Signal(5)
+        room = Signal(8)
+        left = Signal(5)
         m.d.comb += leading.eq(_WIDTH)
         for bit in range(_WIDTH):
             with m.If(total[bit]):
@@ -168,7 +171,8 @@ class FloatAdder(Component):
         total = normal.total
         round_up = total[2] & (total[1] | total[0] | total[3])
         exponent = Mux(total[_WIDTH - 1], normal.exponent, 0)
-        rounded, result = Signal(31), payload_of(32)
+        rounded = Signal(31)
+        result = payload_of(32)
         m.d.comb += [
             rounded.eq(Cat(total[_GUARD : _WIDTH - 1], exponent[:8]) + round_up),
             self.sum.eq(result),

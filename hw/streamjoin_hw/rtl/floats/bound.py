@@ -90,7 +90,9 @@ class FloatBound(Component):
         key_sign, width_sign = self.key[-1] & key.any(), self.width[-1]
         down = self.inverse & key_sign
         a, b = Cat(self.inverse, (key - down)[: len(key)]), Cat(Const(0, 1), width)
-        swap, large, small = Signal(), Signal(self.bits), Signal(self.bits)
+        swap = Signal()
+        large = Signal(self.bits)
+        small = Signal(self.bits)
         sign = Mux(self.inverse, key_sign, self.key[-1])
         m.d.comb += [
             swap.eq(a < b),
@@ -161,7 +163,8 @@ class FloatBound(Component):
     def _normalise(self, m: Module, added: Any) -> Any:
         """Stage 3: shift the leading one up, never below the exponent of a subnormal."""
         bits, total = self.total_bits, added.total
-        leading, room = Signal(range(bits + 1)), Signal(self.exponent_bits)
+        leading = Signal(range(bits + 1))
+        room = Signal(self.exponent_bits)
         left = Signal.like(leading)
         m.d.comb += leading.eq(bits)
         for bit in range(bits):
@@ -199,7 +202,8 @@ class FloatBound(Component):
         less = normal.inverse & ~sign & exact & normal.odd
         exponent = Mux(total[-1], normal.exponent, 0)
         largest, magnitude = self.infinity - 1, self.bits - 1
-        rounded, bound = Signal(magnitude), payload_of(self.bits)
+        rounded = Signal(magnitude)
+        bound = payload_of(self.bits)
         m.d.comb += [
             rounded.eq(Cat(total[low:-1], exponent[: self.exponent_bits]) + up - less),
             self.bound.eq(bound),

@@ -206,7 +206,8 @@ class Rewritten(Component):
         memory: Any = Memory(shape=self.shape, depth=self.depth, init=[])
         m.submodules.memory = memory
         read, write = memory.read_port(), memory.write_port()
-        looked_at, pushed = payload_of(len(self.address)), payload_of(self.shape)
+        looked_at = payload_of(len(self.address))
+        pushed = payload_of(self.shape)
         # A word that is written while it is read again is not in memory yet.
         again = Signal()
         m.d.comb += [

@@ -163,7 +163,8 @@ class HashJoin(Component):
         """Number the tuple, hash it, and take down the other stream's window."""
         params = self.params
         r, s = spans
-        takes, is_s = Signal(), Signal()
+        takes = Signal()
+        is_s = Signal()
         m.d.comb += [takes.eq(self.i.valid & self.i.ready), is_s.eq(self.i.p.side == SIDE_S)]
         views: list[Any] = [
             data.View(layout, self.i.p.body[: layout.size])
@@ -280,8 +281,10 @@ class HashJoin(Component):
         takes = self.i.valid & self.i.ready
         tasks = Signal(range(params.lead_tuples + 2))
         # At most what the oldest task's number is, where there are tasks; else what went last.
-        waits, went = Signal(stamp_bits(params)), Signal(stamp_bits(params))
-        oldest, behind = Signal(stamp_bits(params)), Signal(stamp_bits(params))
+        waits = Signal(stamp_bits(params))
+        went = Signal(stamp_bits(params))
+        oldest = Signal(stamp_bits(params))
+        behind = Signal(stamp_bits(params))
         m.d.sync += tasks.eq(tasks + asks - walker.done)
         with m.If(places.valid):
             m.d.sync += went.eq(places.stamp)
@@ -300,7 +303,8 @@ class HashJoin(Component):
         """Read from both rings, and compare what was read from the other side's."""
         params = self.params
         r, s = rings
-        was_read, probe = Signal(params.lanes), payload_of(arrival_layout(params))
+        was_read = Signal(params.lanes)
+        probe = payload_of(arrival_layout(params))
         m.d.sync += [was_read.eq(walker.reads), probe.eq(walker.tuple)]
         m.d.comb += [
             r.rows.eq(walker.rows),

@@ -158,7 +158,8 @@ class Span(Component):
         m = Module()
         # The oldest of the count window; `tail` is there or, by time, further on.
         oldest = Signal(sequence_bits(self.params))
-        leaves, expires = Signal(), Signal()
+        leaves = Signal()
+        expires = Signal()
         after = Signal(sequence_bits(self.params))
         m.d.comb += [
             leaves.eq(self.arrive & self.full & (self.tail == oldest)),
@@ -183,9 +184,11 @@ class Span(Component):
             self.params.window_memory, layout, self.params.ring_tuples
         )
         write, read = memory.write_port(), memory.read_port()
-        entered, is_new = payload_of(layout), Signal()
+        entered = payload_of(layout)
+        is_new = Signal()
         slot = ring_bits(self.params)
-        tail_end, over = Signal(bits), Signal()
+        tail_end = Signal(bits)
+        over = Signal()
         m.d.comb += [
             write.addr.eq(self.head[:slot]),
             write.data.end.eq(self.end),

@@ -140,7 +140,8 @@ class StreamIndex(Component):
         m.submodules.own = table = Rewritten(layout, self.params.own_buckets)
         own = table.word
         key = Signal(len(own.key))
-        is_own, claims = Signal(), Signal()
+        is_own = Signal()
+        claims = Signal()
         oldest = shared.names[self.params.ways - 1]
         after = signal_of(layout)
         m.d.comb += [

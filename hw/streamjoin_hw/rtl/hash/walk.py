@@ -121,7 +121,8 @@ class Walker(Component):
         ways = self.params.ways
         task = payload_of(task_layout(self.params))
         # While the walk may go deeper the list is read from its front; `here` is what is left.
-        here, deeper = Signal(ways), Signal()
+        here = Signal(ways)
+        deeper = Signal()
         active = Signal()
         m.d.comb += [
             self.tuple.eq(task.tuple),

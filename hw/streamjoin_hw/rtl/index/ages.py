@@ -97,7 +97,8 @@ class Ages(Component):
         queue = SyncFIFOBuffered(width=kept.size, depth=max(8, self.params.ring_tuples))
         # A block RAM gives its words late in a cycle: they go to one register each.
         m.submodules.queue = ResetInserter(self.clear)(queue)
-        read, is_read = payload_of(kept), Signal()
+        read = payload_of(kept)
+        is_read = Signal()
         oldest = PipeReg(kept)
         m.submodules.oldest = ResetInserter(self.clear)(oldest)
         # As of the cycle before: `head` is the next tuple, `tail` the oldest of the window. The
@@ -109,10 +110,15 @@ class Ages(Component):
         )
         # Tuples that are still to be stored in this round.
         shortest = min(SHORTEST_ROUND, (self.params.window_capacity + 1) // 2)
-        expired, stays = Signal(), Signal(range(shortest + 1))
-        is_lost, has_arrived, was_freed = Signal(), Signal(), Signal()
+        expired = Signal()
+        stays = Signal(range(shortest + 1))
+        is_lost = Signal()
+        has_arrived = Signal()
+        was_freed = Signal()
         m.d.sync += is_lost.eq(self.arrive & ~queue.w_rdy)
-        pushes, leaves, times_out = Signal(), Signal(), Signal()
+        pushes = Signal()
+        leaves = Signal()
+        times_out = Signal()
         m.d.comb += [
             entry.position.eq(self.position),
             entry.bit.eq(self.bit),
@@ -164,8 +170,11 @@ class Ages(Component):
         """Let the oldest expire when it is over; count those that were not."""
         leaves, times_out = expiry
         bits = self.params.timestamp_bits
-        latest, is_over, left = payload_of(bits), Signal(), Signal()
-        end, now = payload_of(bits), payload_of(bits)
+        latest = payload_of(bits)
+        is_over = Signal()
+        left = Signal()
+        end = payload_of(bits)
+        now = payload_of(bits)
         with m.If(self.arrive):
             m.d.sync += latest.eq(self.now)
         m.d.comb += times_out.eq(is_over & ~leaves)

@@ -77,8 +77,11 @@ class Chooser(Component):
         """Build the choice and the two registers behind it."""
         m = Module()
         layout = chosen_layout(self.params)
-        front, spare = payload_of(layout), payload_of(layout)
-        has_front, has_spare, takes = Signal(), Signal(), Signal()
+        front = payload_of(layout)
+        spare = payload_of(layout)
+        has_front = Signal()
+        has_spare = Signal()
+        takes = Signal()
         m.d.comb += [
             takes.eq(self.has_first & ~has_spare & ~self.raised),
             self.is_there.eq(has_front),
@@ -109,9 +112,12 @@ class Chooser(Component):
         """Return the next row of the first errand, and the tuple that is stored with it."""
         first, second = self.first, self.second
         row = Signal(row_bits(self.params))
-        is_search, ends, joins = Signal(), Signal(), Signal()
+        is_search = Signal()
+        ends = Signal()
+        joins = Signal()
         # Whether the next row is the last one is known before it is that row's turn.
-        has_begun, is_last = Signal(), payload_of(1)
+        has_begun = Signal()
+        is_last = payload_of(1)
         chosen: Any = signal_of(chosen_layout(self.params))
         m.d.comb += [
             is_search.eq(~first.stores),

@@ -89,12 +89,16 @@ class Comparers(Component):
     def elaborate(self, _platform: object) -> Module:
         """Build the comparators and the FIFOs."""
         m = Module()
-        params, scanned, read = self.params, Signal(), Signal()
+        params = self.params
+        scanned = Signal()
+        read = Signal()
         met = registers_of(met_layout(params), "mask", name="met")
         # A block RAM takes half a cycle at 100 MHz: what it gives is registered, then compared.
-        asks, number = payload_of(self.asks.shape()), payload_of(NUMBER_BITS)
+        asks = payload_of(self.asks.shape())
+        number = payload_of(NUMBER_BITS)
         met_number = payload_of(NUMBER_BITS)
-        tuples, live = payload_of(self.tuples.shape()), payload_of(params.lanes)
+        tuples = payload_of(self.tuples.shape())
+        live = payload_of(params.lanes)
         m.d.sync += [
             scanned.eq(self.scan),
             read.eq(scanned),

@@ -69,8 +69,11 @@ class FoundQueue(Component):
         size = self.params.result_fifo_words
         bits = (size - 1).bit_length()
         # A word was offered in the cycle before that counts: it lies at `end`.
-        counts, offers = Signal(), Signal()
-        end, behind, at = Signal(bits), Signal(bits, init=1), Signal(bits)
+        counts = Signal()
+        offers = Signal()
+        end = Signal(bits)
+        behind = Signal(bits, init=1)
+        at = Signal(bits)
         word: Any = signal_of(found_layout(self.params))
         m.d.comb += [
             *(word[name].eq(self.met[name]) for name in met_layout(self.params).members),

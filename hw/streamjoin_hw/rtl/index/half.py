@@ -136,11 +136,19 @@ class Half(Component):
         m.submodules.ages = ages = Ages(params)
         m.submodules.place = place = Place(params)
         self._sweep(m, (planner, occupancy))
-        moves, restarts, searches, stores = Signal(), Signal(), Signal(), Signal()
+        moves = Signal()
+        restarts = Signal()
+        searches = Signal()
+        stores = Signal()
         ready = self._choose(m, (planner, place), moves, restarts)
         last: View = registers_of(ready.shape(), "search", name="last")
-        is_idle, is_stale, can_search, is_bare = Signal(), Signal(), Signal(), Signal()
-        is_over, has_begun, is_free = Signal(), Signal(), Signal()
+        is_idle = Signal()
+        is_stale = Signal()
+        can_search = Signal()
+        is_bare = Signal()
+        is_over = Signal()
+        has_begun = Signal()
+        is_free = Signal()
         m.d.comb += [
             # A round ends in a cycle of its own, not in the middle of a search, which would begin
             # anew.

@@ -171,7 +171,9 @@ class IndexJoin(Component):
 
         Returns whether any has not left both queues yet.
         """
-        takes, has_room, is_waiting = self.i.valid & self.i.ready, Signal(2), Signal()
+        takes = self.i.valid & self.i.ready
+        has_room = Signal(2)
+        is_waiting = Signal()
         for side, index in enumerate(sides):
             waiting = Signal(range(queue_tuples(self.params) + 2), name=f"waiting{side}")
             after = Signal(len(waiting), name=f"after{side}")
@@ -194,8 +196,10 @@ class IndexJoin(Component):
         """
         params = self.params
         wanted, is_s = self.i.p.wanted, self.i.p.side == SIDE_S
-        number, value = payload_of(word_bits(params)), payload_of(KEY_BITS)
-        several, row = payload_of(1), payload_of(row_layout().size)
+        number = payload_of(word_bits(params))
+        value = payload_of(KEY_BITS)
+        several = payload_of(1)
+        row = payload_of(row_layout().size)
         m.d.sync += [
             number.eq(self.splitter_number),
             value.eq(self.splitter_value),

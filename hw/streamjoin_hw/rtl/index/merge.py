@@ -95,9 +95,13 @@ class InOrder(Component):
             m.d.comb += oldest[side].eq(
                 Mux(self.is_found[side], self.number[side], self.passed[side])
             )
-        is_r, base, was_base = Signal(), Signal(NUMBER_BITS), Signal(NUMBER_BITS)
+        is_r = Signal()
+        base = Signal(NUMBER_BITS)
+        was_base = Signal(NUMBER_BITS)
         # What was chosen a cycle ago, or has been waiting since: it takes most of a cycle.
-        is_chosen, chose_r, goes_on = Signal(), payload_of(1), Signal()
+        is_chosen = Signal()
+        chose_r = payload_of(1)
+        goes_on = Signal()
         m.d.comb += [
             # An index that is at an arrival itself does not delay what the other one found for it.
             is_r.eq(
@@ -130,7 +134,8 @@ class InOrder(Component):
             self.busy.eq(is_chosen | serialiser.busy | output.busy),
         ]
         if whole_member(self.params):
-            last, its_side = payload_of(NUMBER_BITS), payload_of(1)
+            last = payload_of(NUMBER_BITS)
+            its_side = payload_of(1)
             with m.If(self.choose.any()):
                 m.d.sync += [last.eq(base), its_side.eq(~is_r)]
             follows = [

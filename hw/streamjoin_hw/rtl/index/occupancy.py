@@ -121,7 +121,8 @@ class Occupancy(Component):
         )
         m.submodules[name] = memory
         write = memory.write_port(granularity=1)
-        row, values = payload_of(row_bits(params)), payload_of(params.bucket_slots)
+        row = payload_of(row_bits(params))
+        values = payload_of(params.bucket_slots)
         changed = Signal(params.bucket_slots, name=f"{name}_changed")
         mine = is_new & (bank_of(params, position.word) == bank)
         m.d.sync += [

@@ -114,27 +114,49 @@ class Place(Component):
         m = Module()
         params, bits, ways = self.params, word_bits(self.params), self.params.ways
         planned = planned_layout(params)
-        looked, looked_rows = payload_of(planned), payload_of(self.into.shape())
+        looked, looked_rows = (
+            payload_of(planned, name="looked"),
+            payload_of(self.into.shape(), name="looked_rows"),
+        )
         # Where the search for a slot goes on behind those of the first stage, and of the second.
-        tried, tried_end = payload_of(bits), payload_of(1)
-        beyond, at_end = payload_of(bits), payload_of(1)
+        tried, tried_end = payload_of(bits, name="tried"), payload_of(1, name="tried_end")
+        beyond, at_end = payload_of(bits, name="beyond"), payload_of(1, name="at_end")
         # Addresses of the bucket's word and those behind it: an offset is whole rows.
         looked_home, placed_home, next_rows = (
             payload_of(self.into.shape(), name=name)
             for name in ("looked_home", "placed_home", "next_rows")
         )
-        is_looked, is_there, is_placed = Signal(), Signal(), Signal()
+        is_looked, is_there, is_placed = (
+            Signal(name="is_looked"),
+            Signal(name="is_there"),
+            Signal(name="is_placed"),
+        )
         placed = payload_of(planned)
         # Behind the bucket's word: the words that were looked at last, and the next ones.
-        offset, following, reach = payload_of(bits), payload_of(bits), payload_of(bits)
-        around, twice = payload_of(1), payload_of(1)
+        offset, following, reach = (
+            payload_of(bits, name="offset"),
+            payload_of(bits, name="following"),
+            payload_of(bits, name="reach"),
+        )
+        around, twice = payload_of(1, name="around"), payload_of(1, name="twice")
         next_word: Any = payload_of(bits)
-        asks, again, is_displaced, raises = Signal(), Signal(), Signal(), Signal()
-        position, fresh = payload_of(position_layout(params)), payload_of(params.bucket_slots)
+        asks, again, is_displaced, raises = (
+            Signal(name="asks"),
+            Signal(name="again"),
+            Signal(name="is_displaced"),
+            Signal(name="raises"),
+        )
+        position, fresh = (
+            payload_of(position_layout(params), name="position"),
+            payload_of(params.bucket_slots, name="fresh"),
+        )
         distance: Any = payload_of(bits)
         # What is read is of the tuple that is about to come, or of the words that are tried next.
         m.d.comb += self.into.eq(Mux(asks, next_rows.as_value(), self.rows.as_value()))
-        recent, is_recent = payload_of(position_layout(params)), Signal()
+        recent, is_recent = (
+            payload_of(position_layout(params), name="recent"),
+            Signal(name="is_recent"),
+        )
         m.d.sync += [recent.eq(position), is_recent.eq(self.stores)]
         first = Mux(again, bank_of(params, placed.word), bank_of(params, looked.word))
         same, was_same = self._same(m, looked_rows, (next_rows, again), position)
@@ -161,7 +183,7 @@ class Place(Component):
                 raises.eq(further.bit_select(which, 1)),
             ]
         # A slot that was freed as its word was looked at is found the next time.
-        no_slot, at_last = Signal(), Signal()
+        no_slot, at_last = Signal(name="no_slot"), Signal(name="at_last")
         m.d.comb += at_last.eq(again & ~found & around & (offset | (ways - 1)).all())
         m.d.sync += no_slot.eq(at_last & twice)
         with m.If(self.moves):
@@ -224,7 +246,10 @@ class Place(Component):
             self.is_stale.eq(placed.stale),
             Assert(~no_slot, "the index has no slot for a tuple"),
         ]
-        bucket, spread = payload_of(bits), payload_of(spread_layout(params))
+        bucket, spread = (
+            payload_of(bits, name="bucket"),
+            payload_of(spread_layout(params), name="spread"),
+        )
         m.d.sync += [
             self.stretch.eq(self.stores & is_displaced),
             bucket.eq(placed.word),
@@ -274,7 +299,10 @@ class Place(Component):
         Of the slot that is taken next, whose word is of those that were looked at or ``tried``
         before, and of the one that was stored last. Known a cycle ahead, as slots are not.
         """
-        same, was_same = payload_of(self.params.ways), payload_of(self.params.ways)
+        same, was_same = (
+            payload_of(self.params.ways, name="same"),
+            payload_of(self.params.ways, name="was_same"),
+        )
         rows, again = tried
         stored = [row_of(self.params, position.word)] * self.params.ways
         with m.If(self.moves):
@@ -297,7 +325,11 @@ class Place(Component):
         """
         params = self.params
         words = self.used.shape()
-        kept_used, kept_bits, is_kept = payload_of(words), payload_of(words), Signal()
+        kept_used, kept_bits, is_kept = (
+            payload_of(words, name="kept_used"),
+            payload_of(words, name="kept_bits"),
+            Signal(name="is_kept"),
+        )
         with m.If(self.moves | self.restart):
             m.d.sync += is_kept.eq(0)
         with m.Else():
@@ -325,8 +357,11 @@ class Place(Component):
         ``first`` is the bank of the first word.
         """
         params, (used, entered) = self.params, seen
-        found, which = Signal(), Signal(bank_bits(params))
-        slot, bits = Signal(params.bucket_slots), Signal(params.bucket_slots)
+        found, which = Signal(name="found"), Signal(bank_bits(params), name="which")
+        slot, bits = (
+            Signal(params.bucket_slots, name="slot"),
+            Signal(params.bucket_slots, name="bits"),
+        )
         # Of each bank first, then of the words in turn.
         free, is_full = Array(map(_first_free, used)), Array(word.all() for word in used)
         for number in reversed(range(params.ways)):

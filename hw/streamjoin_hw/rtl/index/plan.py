@@ -155,7 +155,9 @@ class Planner(Component):
         m.submodules.errands = memory
         write, read = memory.write_port(), memory.read_port(domain="comb")
         # An errand is kept a cycle after it came, and may be the next one in that cycle.
-        newest, has_newest, is_newest = payload_of(layout), Signal(), Signal()
+        newest = payload_of(layout)
+        has_newest = Signal()
+        is_newest = Signal()
         # Of the cycle before; none is carried out in a cycle in which all is planned anew.
         was_retired = Signal(2)
         # A bit more than an address: a full memory is not an empty one.
@@ -163,9 +165,11 @@ class Planner(Component):
             Signal(range(2 * self.depth), name=name) for name in ("end", "fetch", "begin")
         )
         # Verilog has no wires of no bits: the fewest buckets are a single row.
-        ahead, left = Signal(range(AHEAD + 1)), payload_of(max(1, bits - self._bank_bits))
+        ahead = Signal(range(AHEAD + 1))
+        left = payload_of(max(1, bits - self._bank_bits))
         row: View = registers_of(self._row_layout(), "valid", name="row")
-        loads, ends = Signal(), Signal()
+        loads = Signal()
+        ends = Signal()
         m.d.comb += [
             write.addr.eq(end),
             write.data.eq(newest),

@@ -138,7 +138,8 @@ class Side(Component):
         waits = self._wait(m, "enters", enters, is_stored, half.stored)
         # What was read is compared two cycles after, so that it is early enough to ask for the next
         # one a cycle after.
-        is_asked, asker = Signal(), payload_of(NUMBER_BITS)
+        is_asked = Signal()
+        asker = payload_of(NUMBER_BITS)
         asks = self._wait(m, "asks", self.asks, self.put & ~self.errand.stores, is_asked)
         m.d.sync += [
             # From registers beside it.

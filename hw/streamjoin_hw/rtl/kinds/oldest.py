@@ -137,8 +137,11 @@ class OldestFirst(Component):
             "buffer",
             name="at",
         )
-        several, fill = Signal(), Signal()
-        same, ends, sets = Signal(), Signal(), Signal()
+        several = Signal()
+        fill = Signal()
+        same = Signal()
+        ends = Signal()
+        sets = Signal()
         m.d.comb += [
             same.eq((came.side == kept.side) & (came.later == kept.later)),
             ends.eq(at.held & w.tickets.w_rdy & Mux(self.i.valid, ~same, self.whole)),
@@ -203,8 +206,11 @@ class OldestFirst(Component):
         first = lowest_of_many(m, left, "first")
         is_last_group = (left & (left - 1))[:groups] == 0
         read = w.memory.read_port()
-        row_bits, after = Signal(SWEPT_ROWS), Signal(SWEPT_ROWS)
-        takes, free, done = Signal(), Signal(), Signal()
+        row_bits = Signal(SWEPT_ROWS)
+        after = Signal(SWEPT_ROWS)
+        takes = Signal()
+        free = Signal()
+        done = Signal()
         m.submodules.output = output = PipeReg(result_layout(params.array))
         wiring.connect(m, output.o, wiring.flipped(self.o))
         m.d.comb += [

@@ -84,9 +84,13 @@ class RowRing(Component):
         """Build the counts of rows inside and of those whose results are out."""
         m = Module()
         rows = self.params.kept_rows
-        held, settled = Signal(range(rows + 1)), Signal(range(rows + 1))
-        left, rest = Signal(range(rows + 1)), Signal(range(rows + 1))
-        few, ended, last = Signal(), Signal(), SWEPT_ROWS - 1
+        held = Signal(range(rows + 1))
+        settled = Signal(range(rows + 1))
+        left = Signal(range(rows + 1))
+        rest = Signal(range(rows + 1))
+        few = Signal()
+        ended = Signal()
+        last = SWEPT_ROWS - 1
         m.d.comb += [
             # Less than a group settles only at the end, when no other row is inside.
             few.eq(settled < SWEPT_ROWS),

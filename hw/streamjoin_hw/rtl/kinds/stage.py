@@ -260,7 +260,8 @@ class KindStage(Component):
         with m.Elif(~settles):
             m.d.sync += quiet.eq(quiet + 1)
         m.d.comb += settles.eq(quiet == QUIET_CYCLES)
-        is_emptying, emptied = Signal(init=1), Signal(group_bits(self.params))
+        is_emptying = Signal(init=1)
+        emptied = Signal(group_bits(self.params))
         with m.If(is_emptying):
             m.d.sync += emptied.eq(emptied + 1)
             with m.If(emptied == self.params.kept_rows // SWEPT_ROWS - 1):
@@ -293,7 +294,9 @@ class KindStage(Component):
         found, asks = self.results, sweep.asks
         has_star = "star" in self.layout.members
         star = found.p.star if has_star else 0
-        moves, first, takes = self.o.ready, Signal(), Signal()
+        moves = self.o.ready
+        first = Signal()
+        takes = Signal()
         m.d.comb += [
             # A look is for many rows, and what is given while there is no room makes some.
             first.eq(asks.loads | (asks.lone & ~self.room)),

@@ -76,7 +76,8 @@ class Sweep(Component):
     def elaborate(self, _platform: object) -> Module:
         """Build the choice of a group and the walk along its rows."""
         m = Module()
-        side, chosen = Signal(), Signal()
+        side = Signal()
+        chosen = Signal()
         rest = payload_of(SWEPT_ROWS)
         other_is_due = Mux(side == SIDE_R, self.due[SIDE_S], self.due[SIDE_R])
         m.d.comb += [chosen.eq(side), self.asks.side.eq(chosen)]

@@ -235,7 +235,8 @@ class SplitArray(Component):
     def _as_point_or_probe(self, m: Module, stored: int) -> Any:
         """Return what arrives as the half that stores a side is given it."""
         params, is_point = self.params, self.i.p.side == stored
-        given, both = crossing_layout(params)(self.i.p.body), signal_of(probe_layout(params))
+        given = crossing_layout(params)(self.i.p.body)
+        both = signal_of(probe_layout(params))
         for name in probe_layout(params).members:
             m.d.comb += both[name].eq(given[name])
             if name.startswith("lo"):
@@ -263,7 +264,8 @@ class SplitArray(Component):
 
     def _owed(self, m: Module, combiner: GroupCombiner, punctuate: Signal, inside: Value) -> Signal:
         """Have the last group's star given, if it is open; return whether it is still owed."""
-        quiet, owed = Signal(range(QUIET_CYCLES + 1)), Signal()
+        quiet = Signal(range(QUIET_CYCLES + 1))
+        owed = Signal()
         m.d.comb += [
             owed.eq(self.draining & combiner.open & punctuate),
             combiner.end.eq(owed & (quiet == QUIET_CYCLES)),
@@ -277,7 +279,8 @@ class SplitArray(Component):
     def _settings(self, m: Module) -> tuple[Any, Signal, Signal]:
         """Keep what is set for an input: order, whether to give stars, masked cores."""
         params = self.params
-        control, punctuate = signal_of(control_layout(params)), Signal()
+        control = signal_of(control_layout(params))
+        punctuate = Signal()
         masked = Signal(params.cores)
         with m.If(self.idle):
             m.d.sync += masked.eq(self.masked)

@@ -112,7 +112,8 @@ class Collector(Component):
         if params.timestamp_bits:
             m.d.comb += self.now.eq(now)
         probe_layout = body_layout(params, 1 - self.side)
-        arrives, is_probe = Signal(), Signal()
+        arrives = Signal()
+        is_probe = Signal()
         turns = {}
         for name, event in (("storing", 1), ("expiring", self.i.p.full)):
             m.submodules[name] = turn = Turn(params.cores)
@@ -165,7 +166,8 @@ class Collector(Component):
         If that probe is of a batch before, a blank one stands for it; then the batch is empty and
         has room.
         """
-        pending, late = Signal(), Signal()
+        pending = Signal()
+        late = Signal()
         m.d.comb += late.eq(arrives & self.i.p.closes & ~is_probe & pending)
         with m.If(batch.count != self.params.probes):
             m.d.sync += batch.ends.bit_select(batch.count, 1).eq(self.i.p.closes)
@@ -244,9 +246,11 @@ class SingleCollector(Component):
     def elaborate(self, _platform: object) -> Module:
         """Build the turns and the registers of a batch."""
         m = Module()
-        probing, probe = Signal(), payload_of(body_layout(self.params, 1 - self.side))
+        probing = Signal()
+        probe = payload_of(body_layout(self.params, 1 - self.side))
         enter = payload_of(self.enter.shape())
-        is_probe, turns = Signal(), {}
+        is_probe = Signal()
+        turns = {}
         for name in ("storing", "expiring"):
             m.submodules[name] = turns[name] = turn = Turn(self.params.cores)
             m.d.comb += [turn.index.eq(self.index), turn.clear.eq(self.clear)]

@@ -92,11 +92,14 @@ class Combiner(Component):
     def elaborate(self, _platform: object) -> Module:
         """Build the memory of sides and the choice between the two streams."""
         m = Module()
-        chosen, kept, keeps = Signal(), Signal(), Signal()
+        chosen = Signal()
+        kept = Signal()
+        keeps = Signal()
         offered = Mux(chosen == SIDE_R, self.i0.valid, self.i1.valid)
         stars = (is_star(self.params, each.p) for each in (self.i0, self.i1))
         star = Mux(chosen == SIDE_R, *stars)
-        goes, given = Signal(), Signal()
+        goes = Signal()
+        given = Signal()
         m.d.comb += given.eq(self.o.valid & self.o.ready)
         if self.params.order == "none":
             due_valid = Signal()
@@ -137,7 +140,8 @@ class Combiner(Component):
 
     def _turn(self, m: Module, chosen: Signal) -> None:
         """Choose a side a cycle ahead, in a design without order: the two take turns."""
-        turn, other = Signal(), Signal()
+        turn = Signal()
+        other = Signal()
         soon = self.soon | Cat(self.i0.valid, self.i1.valid)
         m.d.comb += [chosen.eq(turn), other.eq(soon.bit_select(~turn, 1))]
         with m.If(other & ~(self.o.valid & ~self.o.ready)):

@@ -153,7 +153,9 @@ class Emitter(Component):
         m = Module()
         params, shared = self.params, self.params.has_shared_comparators
         rounds, ordered, probe = self._turns()
-        active, closing, many, last_probe = (Signal() for _ in range(4))
+        active, closing, many, last_probe = (
+            Signal(name=name) for name in ("active", "closing", "many", "last_probe")
+        )
         count = payload_of(len(self.count))
         alone: Any = Const(0, 1) if shared else self.alone
         serving = payload_of(params.probes)
@@ -183,7 +185,9 @@ class Emitter(Component):
         )
         left = rest.left
         lowest = left & (~left + 1)[: len(left)]
-        step, ends, loads, nothing_left = (Signal() for _ in range(4))
+        step, ends, loads, nothing_left = (
+            Signal(name=name) for name in ("step", "ends", "loads", "nothing_left")
+        )
         m.d.comb += [
             nothing_left.eq((left == 0) | (step & (left == lowest))),
             loads.eq(active & nothing_left & ~closing & ~empty),
@@ -208,7 +212,7 @@ class Emitter(Component):
             m.d.sync += rest.left.eq(left & ~lowest)
 
         # The end of a probe's results, or a group's.
-        given, finished = Signal(), Signal()
+        given, finished = Signal(name="given"), Signal(name="finished")
         m.d.comb += given.eq(ends & step)
         with m.If(given):
             m.d.sync += closing.eq(0)
@@ -277,7 +281,11 @@ class Emitter(Component):
         rounds for each of the round.
         """
         (ordered, probe), probes = serves, self.params.probes
-        matching, wanted, leaves = Signal(probes), Signal(probes), Signal()
+        matching, wanted, leaves = (
+            Signal(probes, name="matching"),
+            Signal(probes, name="wanted"),
+            Signal(name="leaves"),
+        )
         unseen = matching & ~seen
         if self.params.has_groups:
             unseen &= probe
@@ -337,9 +345,12 @@ class Emitter(Component):
 
     def _banks(self, m: Module, probe: Signal) -> _Batches:
         """Keep payloads and counts of the batches that were begun and of the one collected."""
-        params, take = self.params, Signal()
+        params, take = self.params, Signal(name="take")
         pending = Signal(range(BANKS))
-        collected, first = Signal(range(BANKS)), Signal(range(BANKS))
+        collected, first = (
+            Signal(range(BANKS), name="collected"),
+            Signal(range(BANKS), name="first"),
+        )
         given = payload_of(range(BANKS))
         counts = [payload_of(len(self.count), name=f"count{bank}") for bank in range(BANKS)]
         ended = [payload_of(self.params.probes, name=f"ends{bank}") for bank in range(BANKS)]

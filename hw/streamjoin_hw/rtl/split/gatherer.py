@@ -75,8 +75,10 @@ class Expired(Component):
     def elaborate(self, _platform: object) -> Module:
         """Build a count for each batch, of what expired before the next one's begin, and a sum."""
         m = Module()
-        recent, batches = Signal(range(self.limit + 1)), Signal(range(BANKS + 1))
-        oldest, newest = Signal(range(BANKS)), Signal(range(BANKS))
+        recent = Signal(range(self.limit + 1))
+        batches = Signal(range(BANKS + 1))
+        oldest = Signal(range(BANKS))
+        newest = Signal(range(BANKS))
         counts = [payload_of(len(recent), name=f"since{bank}") for bank in range(BANKS)]
         left, rest = Signal.like(batches), Signal.like(recent)
         m.d.comb += [
@@ -203,7 +205,9 @@ class Gatherer(Component):
         self._halves(m, bits, prefer)
         arrives, probes, able = bits.arrives, bits.probes, bits.able
 
-        empty, at, kept = Signal(), Signal(), Signal()
+        empty = Signal()
+        at = Signal()
+        kept = Signal()
         changing = self.store | self.expire
         m.d.comb += [
             empty.eq((batch.count == 0) & ~changing),
@@ -212,7 +216,9 @@ class Gatherer(Component):
             self.waiting.eq(batch.count != 0),
             self.busy.eq(~empty),
         ]
-        is_probe, mine, accepts, fits = (Signal() for _ in range(4))
+        is_probe, mine, accepts, fits = (
+            Signal(name=name) for name in ("is_probe", "mine", "accepts", "fits")
+        )
         here = {
             name: each.bit_select(at, 1)
             for name, each in (("probe", probes), ("store", bits.stores), ("expire", bits.expires))
@@ -239,7 +245,8 @@ class Gatherer(Component):
                 self.put[half].eq(arrives[half] & is_probe),
             ]
         m.d.comb += accepts.eq(arrives.any())
-        key, enter = self._bodies(m, bits, at), payload_of(self.enter.shape())
+        key = self._bodies(m, bits, at)
+        enter = payload_of(self.enter.shape())
         m.d.comb += self.enter.eq(enter)
         m.d.comb += self.put_index.eq(batch.count)
         begins = is_probe | mine
@@ -300,7 +307,8 @@ class Gatherer(Component):
     def _balance(self, m: Module, bits: "_Bits") -> Signal:
         """Return the half that was given fewer tuples; where it is even, one that has a probe."""
         # How many more the half that stores R was given; it is as far behind as queues hold.
-        ahead, prefer = Signal(signed(BALANCE_BITS)), Signal()
+        ahead = Signal(signed(BALANCE_BITS))
+        prefer = Signal()
         m.d.sync += ahead.eq(ahead + bits.arrives[SIDE_R] - bits.arrives[SIDE_S])
         with m.If(ahead == 0):
             m.d.comb += prefer.eq(Mux(self.i0.valid & bits.probes[SIDE_R], SIDE_R, SIDE_S))
@@ -365,8 +373,13 @@ class _Bits:
     """A bit for each half, of the tuple that it is offered."""
 
     def __init__(self) -> None:
-        self.arrives, self.probes, self.stores, self.expires = (Signal(2) for _ in range(4))
-        self.spent, self.able = Signal(2), Signal(2)
+        self.arrives, self.probes, self.stores, self.expires = (
+            Signal(2, name=name) for name in ("arrives", "probes", "stores", "expires")
+        )
+        self.spent = Signal(2)
+        self.able = Signal(2)
         # Where stars are grouped: it closes its group, the half has had a probe of that, and both
         # although it is no probe.
-        self.closes, self.pending, self.late = Signal(2), Signal(2), Signal(2)
+        self.closes = Signal(2)
+        self.pending = Signal(2)
+        self.late = Signal(2)

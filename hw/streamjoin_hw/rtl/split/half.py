@@ -122,7 +122,8 @@ class Half(Component):
 
         # A pass may begin with the last read of the one before: the batch is taken over in two
         # cycles, where to read in the first, what to compare with in the second.
-        reads, reads_last = Signal(), Signal()
+        reads = Signal()
+        reads_last = Signal()
         m.d.comb += [
             reads.eq(~w.none & ~emitter.nearly_full),
             reads_last.eq(reads & w.last),
@@ -306,7 +307,8 @@ class Half(Component):
         """
         params = self.params
         early = payload_of(params.timestamp_bits)
-        leading, dropping = payload_of(1), Signal()
+        leading = payload_of(1)
+        dropping = Signal()
         with m.If(w.begin):
             m.d.sync += [early.eq(collector.now), leading.eq(1)]
         ends = [ring.slots[lane].end for lane in range(params.lanes)]
@@ -340,28 +342,39 @@ class _Wires:
     """Registers of the running pass."""
 
     def __init__(self, params: DesignParams, side: int) -> None:
-        self.begin, self.reads = Signal(), Signal()
+        self.begin = Signal()
+        self.reads = Signal()
         # The batch: `waits` until the emitter has taken it, `loaded` once its probes are here.
         self.batch = payload_of(batch_layout(params, side))
         self.count = payload_of(bits_for(params.probes))
-        self.gone, self.there = payload_of(params.probes), payload_of(params.probes)
-        self.probing, self.waits, self.loads, self.loaded = (Signal() for _ in range(4))
+        self.gone = payload_of(params.probes)
+        self.there = payload_of(params.probes)
+        self.probing, self.waits, self.loads, self.loaded = (
+            Signal(name=name) for name in ("probing", "waits", "loads", "loaded")
+        )
         # Results are given; a cycle late.
         self.gives = Signal()
         # The words: how many are to be read, the next one, whether it is the first.
         self.range = payload_of(range_layout(params))
         self.left = payload_of(bits_for(pass_words(params)))
-        self.none, self.last = Signal(init=1), Signal()
-        self.word, self.first = payload_of(word_bits(params)), payload_of(1)
+        self.none = Signal(init=1)
+        self.last = Signal()
+        self.word = payload_of(word_bits(params))
+        self.first = payload_of(1)
         # Read a cycle ago.
-        self.live, self.old, self.new = (Signal(params.lanes) for _ in range(3))
-        self.scanned, self.scanned_last = Signal(), payload_of(1)
+        self.live, self.old, self.new = (
+            Signal(params.lanes, name=name) for name in ("live", "old", "new")
+        )
+        self.scanned = Signal()
+        self.scanned_last = payload_of(1)
         self.scanned_word = payload_of(word_bits(params))
         # Compared a cycle ago.
         self.hit = payload_of(hit_layout(params))
-        self.compared, self.compares = Signal(), Signal()
+        self.compared = Signal()
+        self.compares = Signal()
         if params.order == "inner":
-            self.row, self.scanned_row = payload_of(row_bits(params)), payload_of(row_bits(params))
+            self.row = payload_of(row_bits(params))
+            self.scanned_row = payload_of(row_bits(params))
 
     def to_read(self, words: Value) -> list[Any]:
         """Set how many words are to be read, and whether that is none, or one."""

@@ -65,7 +65,8 @@ def short_list(
     m.submodules.words = words
     write, read = words.write_port(), words.read_port(domain="comb")
     end, here, start = (Signal(range(depth), name=name) for name in ("end", "here", "start"))
-    level, unseen = Signal(range(depth + 1)), Signal(range(depth + 1))
+    level = Signal(range(depth + 1))
+    unseen = Signal(range(depth + 1))
     empty = Signal()
     ports = {name: Signal(name=name) for name in ("look", "rewind", "forget", "held")}
 
@@ -111,7 +112,9 @@ def long_list(
     end, here, start, seen = (
         Signal(range(depth), name=name) for name in ("end", "here", "start", "seen")
     )
-    empty, following, full = Signal(), Signal.like(here), Signal()
+    empty = Signal()
+    following = Signal.like(here)
+    full = Signal()
     ports = {name: Signal(name=name) for name in ("look", "rewind", "held")}
     m.d.comb += [
         write.addr.eq(end),

@@ -96,7 +96,9 @@ class Link(Component):
         m = Module()
         reserve = self.RESERVE if self.is_near else self.RESERVE + 2
         m.submodules.queue = queue = Landing(self.layout, self.places, reserve)
-        payload, valid, shut = payload_of(self.layout), Signal(), Signal()
+        payload = payload_of(self.layout)
+        valid = Signal()
+        shut = Signal()
         direction = m.d.comb if self.is_near else m.d.sync
         direction += [
             payload.eq(self.i.payload),
@@ -184,7 +186,8 @@ class Spread(Component):
         for level in reversed(range(1, self.levels)):
             nodes: list[tuple[Any, Value]] = []
             for k in range(-(-self.leaves // self.arity**level)):
-                payload, valid = payload_of(self.layout), Signal(name=f"valid{level}_{k}")
+                payload = payload_of(self.layout)
+                valid = Signal(name=f"valid{level}_{k}")
                 given, arrives = above[k // self.arity]
                 m.d.sync += [payload.eq(given), valid.eq(arrives)]
                 nodes.append((payload, valid))

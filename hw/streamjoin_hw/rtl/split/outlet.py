@@ -87,9 +87,12 @@ class Outlet(Component):
         """Build the order that waits and the output register, beside the memory's."""
         m = Module()
         params = self.params
-        valid, waits = Signal(), Signal()
-        token, probing = payload_of(token_layout(params)), payload_of(params.payload_bits)
-        waiting, given = payload_of(order_layout(params)), signal_of(order_layout(params))
+        valid = Signal()
+        waits = Signal()
+        token = payload_of(token_layout(params))
+        probing = payload_of(params.payload_bits)
+        waiting = payload_of(order_layout(params))
+        given = signal_of(order_layout(params))
         m.d.comb += [
             self.i.ready.eq(~waits),
             given.eq(Mux(waits, waiting.as_value(), self.i.payload.as_value())),

@@ -74,8 +74,11 @@ class Queue(Component):
         m.submodules.memory = memory
         write = memory.write_port()
         read = memory.read_port(transparent_for=(write,))
-        end, start = Signal(range(self.places)), Signal(range(self.places))
-        level, enters, leaves = self.level, Signal(), Signal()
+        end = Signal(range(self.places))
+        start = Signal(range(self.places))
+        level = self.level
+        enters = Signal()
+        leaves = Signal()
         m.d.comb += [
             self.i.ready.eq(level != self.places),
             self.busy.eq(level != 0),

@@ -189,7 +189,8 @@ class SharedCore(SplitCore):
         live &= Mux(last & (w.range.end_lane != 0), below_end, ~Const(0, lanes))
         oldest = Cat(*(w.range.first_lane == lane for lane in range(lanes)))
         newest = Cat(*(w.range.end_lane == (lane + 1) % lanes for lane in range(lanes)))
-        hit, hit_side = w.hit, payload_of(1)
+        hit = w.hit
+        hit_side = payload_of(1)
         m.d.sync += [
             w.live.eq(Mux(reads & w.filled, live, 0)),
             w.old.eq(Mux(w.first & w.range.old, oldest, 0)),
@@ -229,19 +230,29 @@ class _Pass:
     """Registers of the running pass."""
 
     def __init__(self, params: DesignParams) -> None:
-        self.begin, self.loads = Signal(), Signal()
+        self.begin = Signal()
+        self.loads = Signal()
         self.batch = payload_of(keys_layout(params))
         self.count = payload_of(bits_for(params.probes))
         # The words: how many are to be read, the next one, whether it is the first.
-        self.range, self.filled, self.side = payload_of(range_layout(params)), Signal(), Signal()
+        self.range = payload_of(range_layout(params))
+        self.filled = Signal()
+        self.side = Signal()
         self.left = Signal(bits_for(ring_words(params)))
-        self.word, self.first = payload_of(word_bits(params)), payload_of(1)
+        self.word = payload_of(word_bits(params))
+        self.first = payload_of(1)
         # Read a cycle ago.
-        self.live, self.old, self.new = (payload_of(params.lanes) for _ in range(3))
-        self.scanned, self.scanned_last = Signal(), payload_of(1)
-        self.scanned_word, self.scanned_side = payload_of(word_bits(params)), payload_of(1)
+        self.live, self.old, self.new = (
+            payload_of(params.lanes, name=name) for name in ("live", "old", "new")
+        )
+        self.scanned = Signal()
+        self.scanned_last = payload_of(1)
+        self.scanned_word = payload_of(word_bits(params))
+        self.scanned_side = payload_of(1)
         # Compared a cycle ago.
         self.hit = payload_of(hit_layout(params))
-        self.compared, self.compares = Signal(), Signal()
+        self.compared = Signal()
+        self.compares = Signal()
         if params.order == "inner":
-            self.row, self.scanned_row = payload_of(row_bits(params)), payload_of(row_bits(params))
+            self.row = payload_of(row_bits(params))
+            self.scanned_row = payload_of(row_bits(params))

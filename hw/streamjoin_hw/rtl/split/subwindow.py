@@ -155,7 +155,7 @@ class SubWindow(Component):
         # a tuple or held one since it was entered.
         span = Signal(range(pass_words(params) + 1))
 
-        stores, moves = Signal(), Signal()
+        stores, moves = Signal(name="stores"), Signal(name="moves")
         m.d.comb += [stores.eq(self.begin & self.store), moves.eq(self.begin & self.expire)]
         if params.timestamp_bits:
             # Tuples that were dropped before it was their turn to expire.
@@ -171,7 +171,11 @@ class SubWindow(Component):
             if params.timestamp_bits:
                 expires = self.expire & (ahead == 0)
 
-        opens, leaves, next_lane = Signal(), Signal(), Signal.like(head["lane"])
+        opens, leaves, next_lane = (
+            Signal(name="opens"),
+            Signal(name="leaves"),
+            Signal.like(head["lane"]),
+        )
         m.d.comb += [
             opens.eq(enters & (head["lane"] == 0)),
             leaves.eq(moves & (tail["lane"] == lanes - 1)),
@@ -292,8 +296,11 @@ class SubWindow(Component):
 
         No other one is stored until then: a batch begins when the one before it is taken.
         """
-        waits, due = Signal(), Signal()
-        at, payload = payload_of(len(slot)), payload_of(self.params.payload_bits)
+        waits, due = Signal(name="waits"), Signal(name="due")
+        at, payload = (
+            payload_of(len(slot), name="at"),
+            payload_of(self.params.payload_bits, name="payload"),
+        )
         m.d.comb += due.eq(waits & ~self.kept)
         m.d.sync += waits.eq((stores | (waits & self.kept)) & ~self.clear)
         with m.If(~waits | due):

@@ -80,11 +80,13 @@ class StarMerger(Component):
         m.submodules.output = output = self.output
         streams = [self.input(k) for k in range(self.inputs)]
         # An input is held at its star: it offers no result.
-        results, stars = Signal(self.inputs), Signal(self.inputs)
+        results = Signal(self.inputs)
+        stars = Signal(self.inputs)
         for k, each in enumerate(streams):
             star = is_star(self.params, each.p)
             m.d.comb += [results[k].eq(each.valid & ~star), stars[k].eq(each.valid & star)]
-        together, waits = stars.all(), Signal(self.inputs)
+        together = stars.all()
+        waits = Signal(self.inputs)
         m.d.comb += waits.eq(self._beaten(m, streams, results))
         if self.params.order == "inner":
             with m.If(self.control.inner):

@@ -102,7 +102,8 @@ class SelfTest(Component):
         m.d.comb += [top.aresetn.eq(~work.rst), top.m_axis_results_tready.eq(1)]
 
         moves = self._generate(m, top), self._judge(m, top)
-        quiet, stuck = Signal(self.patience_log2), Signal()
+        quiet = Signal(self.patience_log2)
+        stuck = Signal()
         with m.If(moves[0] | moves[1]):
             m.d.work += quiet.eq(0)
         with m.Elif(self.running):
@@ -167,10 +168,14 @@ class SelfTest(Component):
         result_given: Signal = top.m_axis_results_tvalid
         r, s = factor("r_payload"), factor("s_payload")
         wrong = Signal()
-        given, multiplied = Signal(2), Signal(2)  # a result, the end
+        given = Signal(2)
+        multiplied = Signal(2)
         product = Signal(CHECKSUM_BITS)
-        results, checksum = Signal(CHECKSUM_BITS), Signal(CHECKSUM_BITS)
-        right, ended, faulty = Signal(), Signal(), Signal(2)
+        results = Signal(CHECKSUM_BITS)
+        checksum = Signal(CHECKSUM_BITS)
+        right = Signal()
+        ended = Signal()
+        faulty = Signal(2)
         m.d.board += faulty.eq(Cat(self.fault, faulty))
         with m.If(given[0]):
             m.d.work += wrong.eq(0)

@@ -72,8 +72,10 @@ class Harness(Component):
         inputs = Cat(*(port for port, flow in ports if flow == In))
         outputs = Cat(*(port for port, flow in ports if flow == Out))
         # Two registers each: what is shifted changes in every cycle, what the design sees is local.
-        shifted, given = Signal(len(inputs)), Signal(len(inputs))
-        taken, parity = Signal(len(outputs)), Signal(len(outputs))
+        shifted = Signal(len(inputs))
+        given = Signal(len(inputs))
+        taken = Signal(len(outputs))
+        parity = Signal(len(outputs))
         m.d.work += [
             shifted.eq(Cat(self.serial_in, shifted)),
             given.eq(shifted),

@@ -86,7 +86,8 @@ class GroupCombiner(Component):
         streams = (self.i0, self.i1)
         m.submodules.due = due = Queue(data.StructLayout({"sides": 2}), groups_kept(self.params))
         # Sides of the open group: of the tuples that set out, with the one that does now.
-        sides, with_this = Signal(2), Signal(2)
+        sides = Signal(2)
+        with_this = Signal(2)
         m.d.comb += [
             with_this.eq(sides | Cat(self.side == SIDE_R, self.side == SIDE_S)),
             due.i.p.sides.eq(with_this),
@@ -103,14 +104,17 @@ class GroupCombiner(Component):
 
         # A group counts from the cycle after it was closed on: no later one's result is here then.
         closed, theirs = due.busy, due.o.p.sides
-        results, stars = Signal(2), Signal(2)
+        results = Signal(2)
+        stars = Signal(2)
         for side, each in enumerate(streams):
             allowed = ~closed | theirs[side]
             m.d.comb += [
                 results[side].eq(each.valid & ~each.p.star & allowed),
                 stars[side].eq(each.valid & each.p.star),
             ]
-        together, chosen, kept, keeps = (Signal() for _ in range(4))
+        together, chosen, kept, keeps = (
+            Signal(name=name) for name in ("together", "chosen", "kept", "keeps")
+        )
         other = results.bit_select(~kept, 1)[0]
         m.d.comb += [
             together.eq(closed & (stars | ~theirs).all()),

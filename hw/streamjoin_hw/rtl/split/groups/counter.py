@@ -35,8 +35,10 @@ class GroupCounter(Component):
     def elaborate(self, _platform: object) -> Module:
         """Build a counter that runs down; what is compared with is on no path to the cores."""
         m = Module()
-        size, left = Signal(SIZE_BITS), Signal(SIZE_BITS)
-        single, endless = Signal(), Signal()
+        size = Signal(SIZE_BITS)
+        left = Signal(SIZE_BITS)
+        single = Signal()
+        endless = Signal()
         with m.If(self.idle):
             m.d.sync += [
                 size.eq(self.size),

@@ -55,8 +55,11 @@ class Rounds(Component):
         """Build the probes that are left, and the first of their groups a cycle ahead."""
         m = Module()
         probes = self.probes
-        left, ends = Signal(probes), Signal(probes)
-        next_left, next_ends, following = Signal(probes), Signal(probes), Signal(probes)
+        left = Signal(probes)
+        ends = Signal(probes)
+        next_left = Signal(probes)
+        next_ends = Signal(probes)
+        following = Signal(probes)
         all_of: Any = Signal(probes)
         m.d.comb += [
             all_of.eq((1 << self.count) - 1),

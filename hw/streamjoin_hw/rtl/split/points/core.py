@@ -197,7 +197,9 @@ class PointCore(SplitCore):
         to_last = (~Const(0, lanes) >> w.pad)[:lanes]
         live = Mux(w.before == 0, from_first, ~Const(0, lanes))
         live &= Mux(last, to_last, ~Const(0, lanes))
-        hit, hit_side, edge = w.hit, payload_of(1), edge_words(params)
+        hit = w.hit
+        hit_side = payload_of(1)
+        edge = edge_words(params)
         m.d.sync += [
             w.live.eq(Mux(reads & w.filled, live, 0)),
             w.scanned.eq(reads),
@@ -230,23 +232,34 @@ class _Pass:
     """Registers of the running pass."""
 
     def __init__(self, params: DesignParams) -> None:
-        self.begin, self.loads = Signal(), Signal()
+        self.begin = Signal()
+        self.loads = Signal()
         self.probes = payload_of(data.ArrayLayout(probe_key_layout(params), params.probes))
-        self.wanted, self.wants = payload_of(params.probes), payload_of(params.probes)
+        self.wanted = payload_of(params.probes)
+        self.wants = payload_of(params.probes)
         # The words: how many are to be read, the next one, how many were before.
         ends = pass_layout(params)
-        self.first_lane, self.pad = (payload_of(ends[name].width) for name in ("first_lane", "pad"))
-        self.filled, self.side = payload_of(1), Signal()
-        self.left, self.word = Signal(bits_for(ring_words(params))), payload_of(word_bits(params))
+        self.first_lane, self.pad = (
+            payload_of(ends[name].width, name=name) for name in ("first_lane", "pad")
+        )
+        self.filled = payload_of(1)
+        self.side = Signal()
+        self.left = Signal(bits_for(ring_words(params)))
+        self.word = payload_of(word_bits(params))
         edge_bits = bits_for(edge_words(params))
         self.before = payload_of(edge_bits)
         # Read a cycle ago.
         self.live = payload_of(params.lanes)
-        self.scanned, self.scanned_last = Signal(), payload_of(1)
-        self.scanned_word, self.scanned_side = payload_of(word_bits(params)), payload_of(1)
-        self.scanned_before, self.scanned_behind = payload_of(edge_bits), payload_of(edge_bits)
+        self.scanned = Signal()
+        self.scanned_last = payload_of(1)
+        self.scanned_word = payload_of(word_bits(params))
+        self.scanned_side = payload_of(1)
+        self.scanned_before = payload_of(edge_bits)
+        self.scanned_behind = payload_of(edge_bits)
         # Compared a cycle ago.
         self.hit = payload_of(hit_layout(params))
-        self.compared, self.compares = Signal(), Signal()
+        self.compared = Signal()
+        self.compares = Signal()
         if params.order == "inner":
-            self.row, self.scanned_row = payload_of(row_bits(params)), payload_of(row_bits(params))
+            self.row = payload_of(row_bits(params))
+            self.scanned_row = payload_of(row_bits(params))

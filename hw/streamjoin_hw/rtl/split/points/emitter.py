@@ -111,7 +111,9 @@ class PointEmitter(Component):
         m = Module()
         params, lanes = self.params, self.params.lanes
         ordered: Value = self.ordered if params.order != "none" else Const(0, 1)
-        active, closing, settles = Signal(), Signal(), Signal()
+        active = Signal()
+        closing = Signal()
+        settles = Signal()
         probe = Signal(bits_for(params.probes - 1))
         m.submodules.outlet = outlet = Outlet(params, self.side)
         wiring.connect(m, outlet.o, wiring.flipped(self.o))
@@ -127,7 +129,9 @@ class PointEmitter(Component):
         )
         left = rest.left
         lowest = left & (~left + 1)[:lanes]
-        step, ends, loads, nothing_left, many = (Signal() for _ in range(5))
+        step, ends, loads, nothing_left, many = (
+            Signal(name=name) for name in ("step", "ends", "loads", "nothing_left", "many")
+        )
         next_word, empty, list_ports = long_list(self, m, params, many)
         chosen = reduce(
             or_, (Mux(probe == p, next_word.mask[p], 0) for p in range(params.probes))
@@ -186,9 +190,12 @@ class PointEmitter(Component):
 
     def _batches(self, m: Module, active: Signal, probe: Signal, outlet: Outlet) -> "_Batches":
         """Keep what is known of batches that were begun, and of their probes and the next one's."""
-        params, take, last_probe = self.params, Signal(), Signal()
+        params = self.params
+        take = Signal()
+        last_probe = Signal()
         pending = Signal(range(BANKS))
-        collected, first = Signal(range(BANKS)), Signal(range(BANKS))
+        collected = Signal(range(BANKS))
+        first = Signal(range(BANKS))
         given = payload_of(range(BANKS))
         batch = payload_of(_begun_layout(params))
         ready = pending != 0
@@ -239,7 +246,7 @@ class PointEmitter(Component):
         are not for the probe.
         """
         lanes = self.params.lanes
-        start, end = (payload_of(len(b.batch.start)) for _ in range(2))
+        start, end = (payload_of(len(b.batch.start), name=name) for name in ("start", "end"))
         m.d.sync += [
             start.eq(b.batch.start + b.seen.gone),
             end.eq(b.batch.end - b.seen.there),

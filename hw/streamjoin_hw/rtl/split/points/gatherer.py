@@ -115,13 +115,13 @@ class PointGatherer(Component):
         streams = (self.i0, self.i1)
         prefer = self._balance(m, bits)
         self._halves(m, bits, prefer)
-        count, kept, at, empty = (
-            Signal(bits_for(params.probes)),
-            Signal(),
-            Signal(),
-            Signal(),
-        )
-        store, expire, changing = Signal(), Signal(), Signal()
+        count = Signal(bits_for(params.probes))
+        kept = Signal()
+        at = Signal()
+        empty = Signal()
+        store = Signal()
+        expire = Signal()
+        changing = Signal()
         seen = payload_of(seen_layout(params))
         most = max_changes(params)
         able = bits.able.bit_select(at, 1)
@@ -136,7 +136,9 @@ class PointGatherer(Component):
             self.put_index.eq(count),
             self.seen.eq(seen),
         ]
-        is_probe, stays, fits, accepts = (Signal() for _ in range(4))
+        is_probe, stays, fits, accepts = (
+            Signal(name=name) for name in ("is_probe", "stays", "fits", "accepts")
+        )
         stores, expires = bits.stores.bit_select(at, 1), bits.expires.bit_select(at, 1)
         m.d.comb += [
             is_probe.eq(bits.probes.bit_select(at, 1)),
@@ -156,7 +158,8 @@ class PointGatherer(Component):
                 self.expires[half].eq(expire & (kept == half)),
             ]
         m.d.comb += accepts.eq(bits.arrives.any())
-        arrived, enter = self._bodies(m, bits, at), payload_of(self.enter.shape())
+        arrived = self._bodies(m, bits, at)
+        enter = payload_of(self.enter.shape())
         probes = payload_of(self.probes.shape())
         m.d.comb += [self.enter.eq(enter), self.probes.eq(probes)]
         m.d.sync += [
@@ -185,7 +188,8 @@ class PointGatherer(Component):
     def _balance(self, m: Module, bits: "_Bits") -> Signal:
         """Return the half that was given fewer tuples; where it is even, one that has a probe."""
         # How many more the half that stores R was given; it is as far behind as queues hold.
-        ahead, prefer = Signal(signed(BALANCE_BITS)), Signal()
+        ahead = Signal(signed(BALANCE_BITS))
+        prefer = Signal()
         m.d.sync += ahead.eq(ahead + bits.arrives[SIDE_R] - bits.arrives[SIDE_S])
         with m.If(ahead == 0):
             m.d.comb += prefer.eq(Mux(self.i0.valid & bits.probes[SIDE_R], SIDE_R, SIDE_S))
@@ -246,5 +250,8 @@ class _Bits:
     """A bit for each half, of the tuple that it is offered."""
 
     def __init__(self) -> None:
-        self.arrives, self.probes, self.stores, self.expires = (Signal(2) for _ in range(4))
-        self.spent, self.able = Signal(2), Signal(2)
+        self.arrives, self.probes, self.stores, self.expires = (
+            Signal(2, name=name) for name in ("arrives", "probes", "stores", "expires")
+        )
+        self.spent = Signal(2)
+        self.able = Signal(2)

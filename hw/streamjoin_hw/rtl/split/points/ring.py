@@ -74,13 +74,16 @@ class PointRing(Component):
         """Build pointers, what is remembered of them, and the memory."""
         m = Module()
         params, lanes = self.params, self.params.lanes
-        head_word, head_lane = Signal(word_bits(params)), Signal(lane_bits(params))
-        tail_word, tail_lane = Signal(word_bits(params)), Signal(lane_bits(params))
+        head_word = Signal(word_bits(params))
+        head_lane = Signal(lane_bits(params))
+        tail_word = Signal(word_bits(params))
+        tail_lane = Signal(lane_bits(params))
         count = Signal(range(ring_words(params) * lanes))
         # Words from the oldest tuple's to the one that the next tuple is stored in, if that holds
         # a tuple or held one since it was entered.
         span = Signal(range(ring_words(params) + 1))
-        opens, leaves = Signal(), Signal()
+        opens = Signal()
+        leaves = Signal()
         m.d.comb += [
             opens.eq(self.store & (head_lane == 0)),
             leaves.eq(self.expire & (tail_lane == lanes - 1)),
