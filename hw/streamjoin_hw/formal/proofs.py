@@ -219,7 +219,7 @@ PROOFS = {
         "a line of two cores and its queue lose and invent nothing",
         LinePassage,
         DEAF_CORE,
-        quick_depth=9,
+        quick_depth=8,
         depth=11,
         fault_depth=14,
     ),
