@@ -39,10 +39,16 @@ EDGE_FLOATS = [
 
 # Small enough that windows overflow, cores run empty and lists wrap; each is built once.
 SMALL_KNOBS = {
-    "fpga-handshake": {"cores": 3, "segment": 4, "lanes": 2},
-    "fpga-splitjoin": {"cores": 3, "segment": 4, "lanes": 3, "probes": 2},
-    "fpga-splitjoin-hash": {"segment": 12, "lanes": 2, "buckets": 4, "ways": 3, "lead": 8},
-    "fpga-splitjoin-index": {"segment": 12, "lanes": 4, "buckets": 8, "ways": 2},
+    "fpga-handshake": {"cores": 3, "segment_tuples": 4, "lanes": 2},
+    "fpga-splitjoin": {"cores": 3, "segment_tuples": 4, "lanes": 3, "probes": 2},
+    "fpga-splitjoin-hash": {
+        "segment_tuples": 12,
+        "lanes": 2,
+        "buckets": 4,
+        "ways": 3,
+        "lead_tuples": 8,
+    },
+    "fpga-splitjoin-index": {"segment_tuples": 12, "lanes": 4, "buckets": 8, "ways": 2},
 }
 FPGA_CAPACITY = 12
 SMALL_KNOBS["spark"] = {"partition_tuples": 13, "file_tuples": 9}  # several pieces of anything

@@ -90,7 +90,7 @@ def fpga_record(**changes):
             "progress": [[0.0, 0.0], [0.5, 1.6], [1.0, 3.1]],
             "phases_ms": None,
             "peak_bytes": None,
-            "knobs": {"cores": 16, "segment": 64, "lanes": 8},
+            "knobs": {"cores": 16, "segment_tuples": 64, "lanes": 8},
             "cycles": 320_000,
             "clock_hz": 100_000_000,
             "clock_source": "assumed; simulated, not measured",
@@ -162,7 +162,7 @@ def mixed_run(**changes):
         failed_record(),
         record("duckdb", platform="yardstick", latency_us=None, progress=[], phases_ms=None),
         fpga_record(),
-        fpga_record(knobs={"cores": 64, "segment": 16, "lanes": 8}, cycles=82_000),
+        fpga_record(knobs={"cores": 64, "segment_tuples": 16, "lanes": 8}, cycles=82_000),
         record("kang", workload="equi-zipf"),
         fpga_record(workload="equi-zipf", clock_hz=61e6, clock_source="post-route timing report"),
     ]

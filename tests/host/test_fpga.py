@@ -123,11 +123,15 @@ def test_missing_values_are_left_out_of_a_band_on_whole_numbers() -> None:
 def test_a_design_that_cannot_be_is_refused_in_the_words_of_the_engine() -> None:
     r = cases.stream("r", [1], [1])
     for name, knobs, sentence in (
-        ("fpga-splitjoin-hash", {"segment": 3, "lanes": 4}, "lanes must be at most segment, not 4"),
+        (
+            "fpga-splitjoin-hash",
+            {"segment_tuples": 3, "lanes": 4},
+            "lanes must be at most segment_tuples, not 4",
+        ),
         (
             "fpga-splitjoin-index",
-            {"segment": 64, "lanes": 4, "buckets": 32},
-            r"segment must be below buckets \* lanes / ways = 64",
+            {"segment_tuples": 64, "lanes": 4, "buckets": 32},
+            r"segment_tuples must be below buckets \* lanes / ways = 64",
         ),
     ):
         with pytest.raises(UnsupportedError, match=f"{name}: {sentence}"):
@@ -175,7 +179,7 @@ def test_two_results_a_beat_are_two_pairs_in_order_each_at_its_cycle(window: str
     engine, times = catalog.get("fpga-splitjoin-hash"), list(range(120))
     r = cases.stream("r", times, [x % 3 if x % 2 else 7 for x in times])
     s = cases.stream("s", [x // 2 for x in times], [x % 5 if x % 3 else 7 for x in times])
-    knobs = {"segment": 12, "lanes": 4, "buckets": 4, "ways": 3, "lead": 8}
+    knobs = {"segment_tuples": 12, "lanes": 4, "buckets": 4, "ways": 3, "lead_tuples": 8}
     knobs |= {"own_buckets": 2, "beat_results": 2}
     check(engine, r, s, cases.EQUI, parse_window(window), knobs=knobs, order="outer")
     asked: dict[str, Any] = {"knobs": knobs | {"kinds": "device"}, "how": "left"}
@@ -198,7 +202,7 @@ def test_an_index_gives_the_order_that_was_asked_for(order: str, window: str) ->
     engine, times = catalog.get("fpga-splitjoin-index"), list(range(60))
     r = cases.stream("r", times, [x % 4 for x in times])
     s = cases.stream("s", [x // 2 for x in times], [x % 3 for x in times])
-    knobs = {"segment": 12, "lanes": 4, "buckets": 8, "ways": 2}
+    knobs = {"segment_tuples": 12, "lanes": 4, "buckets": 8, "ways": 2}
     predicate = Predicate.parse(band="k=k2:1:0")
     asked: dict[str, Any] = {"knobs": knobs, "order": order}
     outcome = outcome_of(engine, r, s, predicate, parse_window(window), **asked)

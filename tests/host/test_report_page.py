@@ -157,7 +157,7 @@ def test_every_row_of_hardware_names_its_clock_and_whether_it_is_assumed():
     assert text.count(f"{seconds} 61 MHz, post-route timing report") == 1
     assert text.count("simulated, not measured") == 2
     assert "3.2 ms 100 MHz assumed model" in text
-    assert "cores 16, segment 64, lanes 8" in text
+    assert "cores 16, segment_tuples 64, lanes 8" in text
 
 
 def test_simulated_figures_are_ranked_apart_from_measured_ones():

@@ -54,7 +54,7 @@ def test_the_same_engine_twice_is_told_apart_by_what_differs():
     records = [
         samples.record("kang"),
         samples.fpga_record(),
-        samples.fpga_record(knobs={"cores": 64, "segment": 64, "lanes": 8}),
+        samples.fpga_record(knobs={"cores": 64, "segment_tuples": 64, "lanes": 8}),
         samples.record("npj"),
         samples.record("npj"),
     ]

@@ -258,9 +258,9 @@ def test_the_verb_finds_a_rate_and_checks_it(
     assert "cycles at 100 MHz (assumed; simulated, not measured), without the transfer" in (
         " ".join(out.split())
     )
-    assert main([*words, "--set", "cores=2", "segment=4", "--json"]) == 2
-    assert "holds 8: raise the knobs cores or segment" in capsys.readouterr().err
-    assert main([*words, "--set", "cores=2", "segment=8", "--json"]) == 0
+    assert main([*words, "--set", "cores=2", "segment_tuples=4", "--json"]) == 2
+    assert "holds 8: raise the knobs cores or segment_tuples" in capsys.readouterr().err
+    assert main([*words, "--set", "cores=2", "segment_tuples=8", "--json"]) == 0
     capsys.readouterr()
     assert main([*words, "--set", "ways=2"]) == 2
     assert capsys.readouterr().err == (

@@ -75,14 +75,14 @@ class Contestant:
 def _design(
     board: Board, how: str, query: str, design: DesignParams, preset: str, *, slow: bool = False
 ) -> Contestant:
-    knobs: dict[str, str | int] = {"segment": design.segment_tuples, "lanes": design.lanes}
+    knobs: dict[str, str | int] = {"segment_tuples": design.segment_tuples, "lanes": design.lanes}
     if design.design == "splitjoin":
         knobs |= {"cores": design.cores, "probes": design.probes}
         knobs |= {"comparators": design.comparators}
     else:
         knobs |= {"buckets": design.buckets, "ways": design.ways}
     if design.design == "splitjoin-hash":
-        knobs |= {"lead": design.lead_tuples, "own_buckets": design.own_buckets}
+        knobs |= {"lead_tuples": design.lead_tuples, "own_buckets": design.own_buckets}
         knobs |= {"beat_results": design.beat_results}
     knobs["clock_mhz"] = int(board.clock_mhz)
     kind = "index" if design.has_index else "scan"

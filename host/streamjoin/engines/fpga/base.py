@@ -68,7 +68,7 @@ class FpgaEngine(Engine):
         platform="fpga",
         backends=BACKENDS,
     )
-    capacity_knobs: ClassVar[str] = "the knobs cores or segment"
+    capacity_knobs: ClassVar[str] = "the knobs cores or segment_tuples"
     """Knobs to raise if a window is too large."""
 
     @abstractmethod
@@ -92,7 +92,7 @@ class FpgaEngine(Engine):
         try:
             params = self._design(job)
         except ParameterError as error:
-            raise UnsupportedError(f"{self.name}: {_by_knob(str(error))}") from None
+            raise UnsupportedError(f"{self.name}: {error}") from None
         if isinstance(job.window, CountWindow):
             self._check_count_window(job.window, params)
         if isinstance(job.window, TimeWindow) and job.end_us - job.start_us > MAX_SPAN_US:
@@ -133,7 +133,7 @@ class FpgaEngine(Engine):
             active_cores(params, window.r_tuples, window.s_tuples)
         except ParameterError as error:
             raise UnsupportedError(
-                f"{self.name}: window {window.text} is too uneven: {_by_knob(str(error))}"
+                f"{self.name}: window {window.text} is too uneven: {error}"
             ) from None
 
     def prepare(self, job: Job, report: Report) -> PreparedDesign:
@@ -211,8 +211,3 @@ def _figures(device: Device, feed: Feed) -> dict[str, Any]:
         "input_stall_cycles": device.read("input_stall_cycles"),
         "design": device.params.digest,
     }
-
-
-def _by_knob(sentence: str) -> str:
-    """Name knobs where a sentence of the contract names the design's parameters."""
-    return sentence.replace("segment_tuples", "segment").replace("lead_tuples", "lead")

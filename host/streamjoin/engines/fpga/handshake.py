@@ -15,7 +15,7 @@ class FpgaHandshake(FpgaEngine):
     name: ClassVar[str] = "fpga-handshake"
     knobs: ClassVar[tuple[Knob, ...]] = (
         Knob("cores", 16, "Join cores of the chain.", 1, 1024),
-        Knob("segment", 64, "Tuples of each stream that one core holds.", 1, 65536),
+        Knob("segment_tuples", 64, "Tuples of each stream that one core holds.", 1, 65536),
         Knob("lanes", 8, "Stored tuples that one core compares in one cycle.", 1, 64),
         Knob(
             "forward",
@@ -31,7 +31,7 @@ class FpgaHandshake(FpgaEngine):
 
     def wanted(self, job: Job, terms: tuple[Term, ...], timestamp_bits: int) -> DesignParams:
         """Return a chain of the knobs' size."""
-        segment = int(job.knobs["segment"])
+        segment = int(job.knobs["segment_tuples"])
         return DesignParams(
             cores=int(job.knobs["cores"]),
             segment_tuples=segment,

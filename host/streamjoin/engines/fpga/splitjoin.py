@@ -20,7 +20,7 @@ class FpgaSplitJoin(FpgaEngine):
     capabilities: ClassVar[Capabilities] = replace(FpgaEngine.capabilities, order="outer")
     knobs: ClassVar[tuple[Knob, ...]] = (
         Knob("cores", 16, "Join cores.", 1, 1024),
-        Knob("segment", 64, "Tuples of each stream that one core holds.", 1, 65536),
+        Knob("segment_tuples", 64, "Tuples of each stream that one core holds.", 1, 65536),
         Knob("lanes", 4, "Stored tuples that one core compares in one cycle.", 1, 64),
         Knob("probes", 4, "Arriving tuples compared in one pass over the window.", 1, 16),
         Knob(
@@ -44,7 +44,7 @@ class FpgaSplitJoin(FpgaEngine):
 
     def wanted(self, job: Job, terms: tuple[Term, ...], timestamp_bits: int) -> DesignParams:
         """Return trees and cores of the knobs' size."""
-        segment = int(job.knobs["segment"])
+        segment = int(job.knobs["segment_tuples"])
         return DesignParams(
             design="splitjoin",
             cores=int(job.knobs["cores"]),

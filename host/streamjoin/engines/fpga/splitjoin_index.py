@@ -28,7 +28,7 @@ class FpgaSplitJoinIndex(FpgaEngine):
     name: ClassVar[str] = "fpga-splitjoin-index"
     capabilities: ClassVar[Capabilities] = replace(FpgaEngine.capabilities, order="inner")
     knobs: ClassVar[tuple[Knob, ...]] = (
-        Knob("segment", 8192, "Tuples of each stream that the design holds.", 1, 65536),
+        Knob("segment_tuples", 8192, "Tuples of each stream that the design holds.", 1, 65536),
         Knob("lanes", 16, "Stored tuples compared in one cycle, a multiple of ways.", 2, 64),
         Knob("buckets", 2048, "Buckets of each stream, a power of two.", 4, 65536),
         Knob("ways", 2, "Buckets read in one cycle: 2, 4 or 8.", 2, 8),
@@ -37,7 +37,7 @@ class FpgaSplitJoinIndex(FpgaEngine):
         OVERLAY,
         SELF_TEST,
     )
-    capacity_knobs: ClassVar[str] = "the knobs segment and buckets"
+    capacity_knobs: ClassVar[str] = "the knobs segment_tuples and buckets"
 
     def wanted(self, job: Job, terms: tuple[Term, ...], timestamp_bits: int) -> DesignParams:
         """Return an index of the knobs' size, which puts an arrival's results in order if asked."""
@@ -45,7 +45,7 @@ class FpgaSplitJoinIndex(FpgaEngine):
         return DesignParams(
             design="splitjoin-index",
             cores=1,
-            segment_tuples=int(job.knobs["segment"]),
+            segment_tuples=int(job.knobs["segment_tuples"]),
             lanes=int(job.knobs["lanes"]),
             terms=terms,
             timestamp_bits=timestamp_bits,
