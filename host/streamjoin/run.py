@@ -256,6 +256,7 @@ def run(
     Outcome
         Pairs and metrics.
     """
+    compiled_before = compiling.total()
     checking = Moment.now()
     began = began or checking
     fitting_pairs = estimate.check_fits(job)
@@ -268,7 +269,7 @@ def run(
         began = began.without(checking)
     meter = Meter(on_progress, fitting_pairs=fitting_pairs, max_pairs=job.max_pairs)
     meter.check_room(prepared.pairs)
-    compiled_before = compiling.total()
+    prepared_with = compiling.total()
     meter.start(small=job.tuples < SMALL_TUPLES)
     pairs = result = None
     try:
@@ -279,7 +280,7 @@ def run(
             meter.check_room(max(0, len(result.pairs) - len(pairs)))
     finally:
         meter.stop()
-    if report is not None and compiling.total() > compiled_before:
+    if report is not None and compiling.total() > prepared_with:
         report("kernels were compiled during the run, within its time: the next run is faster")
     if pairs is None or result is None:
         pairs = meter.pairs()
@@ -287,6 +288,7 @@ def run(
     total = began.total
     metrics = _metrics(engine, job, meter, pairs, result.pairs)
     metrics["prepare_s"] = prepared.prepare_s
+    metrics["kernels_compiled"] = compiling.total() - compiled_before
     metrics.update(total)
     return Outcome(job, result.pairs, metrics, result.ts)
 

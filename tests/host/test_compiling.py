@@ -89,8 +89,8 @@ def test_what_a_run_compiles_itself_is_said(monkeypatch: pytest.MonkeyPatch) -> 
         join(*given)
 
     run.run(engine, job)  # what is not compiled yet
-    run.run(engine, job, report=said.append)
+    assert run.run(engine, job, report=said.append).metrics["kernels_compiled"] == 0
     monkeypatch.setattr(engine, "run", joining_late)
     assert said == []
-    run.run(engine, job, report=said.append)
+    assert run.run(engine, job, report=said.append).metrics["kernels_compiled"] == 1
     assert said == ["kernels were compiled during the run, within its time: the next run is faster"]

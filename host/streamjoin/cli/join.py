@@ -175,6 +175,11 @@ def _say_arrival(job: Job) -> None:
     say(f"the replay takes {duration(arriving_us)}{faster}")
 
 
+def _compiled(kernels: object) -> str:
+    """Say what a first call does beside joining."""
+    return f"; {kernels} kernels were compiled in it, which are kept" if kernels else ""
+
+
 def _print(metrics: dict[str, object]) -> None:
     latency = metrics["latency_us"]
     assert isinstance(latency, dict)
@@ -191,7 +196,7 @@ def _print(metrics: dict[str, object]) -> None:
         ["tuples", f"{metrics['n_r']} x {metrics['n_s']}"],
         ["pairs", str(metrics["pairs"])],
         ["digest", str(metrics["digest"])],
-        ["whole call", duration(whole_s * 1e6)],
+        ["whole call", duration(whole_s * 1e6) + _compiled(metrics["kernels_compiled"])],
         [
             "time to simulate" if metrics["backend"] == "model" else "algorithm's part",
             duration(seconds * 1e6),
