@@ -287,7 +287,7 @@ ARRAY_MUTATIONS = {
     ),
     "head-skips-what-waits": Mutation(
         Fault(
-            "rtl.landing",
+            "rtl.queues",
             "head.eq(Mux(many, after[name], self.payload[name]))",
             "head.eq(Mux(self.arrives, self.payload[name], after[name]))",
             "what arrives last decides about what waits longest",

@@ -56,7 +56,7 @@ SPLIT_WAY_MUTATIONS = {
     ),
     "split-landing-says-too-late": Mutation(
         Fault(
-            "rtl.landing",
+            "rtl.queues",
             "self.few.eq(level > self.places - self.reserve)",
             "self.few.eq(level == self.places)",
             "what is on its way to a full queue is written over what waits",

@@ -7,7 +7,7 @@ import pytest
 from amaranth.lib import data
 from tests.hw.checks import give, nothing_more, pauses, simulate, take
 
-from streamjoin_hw.rtl.landing import LANDING_PLACES, Landing, landing_places
+from streamjoin_hw.rtl.queues import LANDING_PLACES, Landing, landing_places
 from streamjoin_hw.rtl.split.array import QUEUED_TUPLES
 from streamjoin_hw.rtl.split.links import Link, Spread
 

@@ -8,7 +8,7 @@ from amaranth.lib import data, stream, wiring
 from streamjoin_hw.formal.faults import Fault
 from streamjoin_hw.formal.harness import Harness
 from streamjoin_hw.rtl.chain.line import LinePlace, connect_lines
-from streamjoin_hw.rtl.result_queue import ResultQueue
+from streamjoin_hw.rtl.queues import ResultQueue
 from streamjoin_hw.rtl.split.links import Link
 from streamjoin_hw.rtl.split.queue import Queue
 from streamjoin_hw.rtl.streams import PingPongReg, PipeReg
@@ -40,7 +40,7 @@ DEAF_CORE = Fault(
     "a core puts results on a line that was stopped",
 )
 HASTY_LINK = Fault(
-    "rtl.landing",
+    "rtl.queues",
     "self.few.eq(level > self.places - self.reserve)",
     "self.few.eq(level > self.places - self.reserve + 1)",
     "the queue of a link has a place less than what is on its way",

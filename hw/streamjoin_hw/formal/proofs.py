@@ -132,7 +132,7 @@ LAZY_STORE = Fault(
     "a tuple is taken before the one before it is stored",
 )
 FULL_FIFO = Fault(
-    "rtl.result_queue",
+    "rtl.queues",
     "self.waits == 2",
     "self.waits == 3",
     "the last word that waits is taken to be followed by another",

@@ -29,7 +29,7 @@ from streamjoin_common.contract import (
 from streamjoin_hw.rtl.floats.add import STAGES as ADD_STAGES
 from streamjoin_hw.rtl.floats.add import FloatAdder
 from streamjoin_hw.rtl.floats.bound import FloatBound
-from streamjoin_hw.rtl.landing import LANDING_PLACES, Landing
+from streamjoin_hw.rtl.queues import LANDING_PLACES, Landing
 from streamjoin_hw.rtl.streams import (
     Component,
     View,

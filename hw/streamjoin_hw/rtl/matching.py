@@ -18,7 +18,7 @@ from amaranth.lib.wiring import In, Out
 
 from streamjoin_common.contract import HOLD_WORDS, SIDE_R, SIDE_S, DesignParams
 from streamjoin_hw.rtl.predicates import matches
-from streamjoin_hw.rtl.result_queue import ResultQueue
+from streamjoin_hw.rtl.queues import ResultQueue
 from streamjoin_hw.rtl.streams import (
     Component,
     PipeReg,

@@ -13,8 +13,8 @@ from streamjoin_common.contract import SIDE_R, SIDE_S, WINDOW_BITS, DesignParams
 from streamjoin_hw.rtl.chain.core import command_layout, plan_layout
 from streamjoin_hw.rtl.chain.segments import Planner
 from streamjoin_hw.rtl.chain.spread import quiet_cycles
-from streamjoin_hw.rtl.landing import LANDING_PLACES
 from streamjoin_hw.rtl.memory import word_bits
+from streamjoin_hw.rtl.queues import LANDING_PLACES
 from streamjoin_hw.rtl.streams import (
     Component,
     View,

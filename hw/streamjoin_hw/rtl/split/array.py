@@ -10,7 +10,7 @@ from streamjoin_common.contract import ORDERS, SIDE_R, SIDE_S, DesignParams
 from streamjoin_hw.rtl.chain.sequencer import QUIET_CYCLES
 from streamjoin_hw.rtl.core_array import CoreInstance, gathered_members, registered_sum
 from streamjoin_hw.rtl.intake import ordered_layout
-from streamjoin_hw.rtl.landing import LANDING_PLACES
+from streamjoin_hw.rtl.queues import LANDING_PLACES
 from streamjoin_hw.rtl.split.combiner import Combiner, combined_layout
 from streamjoin_hw.rtl.split.core import SplitCore, split_core_members
 from streamjoin_hw.rtl.split.groups.combiner import GroupCombiner

@@ -13,7 +13,7 @@ from amaranth.hdl import Cat, Const, Module, Signal, Value
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
-from streamjoin_hw.rtl.landing import LANDING_PLACES, Landing, landing_places
+from streamjoin_hw.rtl.queues import LANDING_PLACES, Landing, landing_places
 from streamjoin_hw.rtl.streams import Component, payload_of
 from streamjoin_hw.rtl.trees import tree_levels
 
@@ -135,7 +135,7 @@ class Spread(Component):
     places : int
         Payloads that a leaf's queue holds, at least.
     deciding : tuple of str
-        See :class:`~streamjoin_hw.rtl.landing.Landing`.
+        See :class:`~streamjoin_hw.rtl.queues.Landing`.
 
     Members
     -------

@@ -7,8 +7,8 @@ from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
 from streamjoin_common.contract import DesignParams
-from streamjoin_hw.rtl.landing import LANDING_PLACES
 from streamjoin_hw.rtl.memory import memory_of
+from streamjoin_hw.rtl.queues import LANDING_PLACES
 from streamjoin_hw.rtl.streams import Component
 
 

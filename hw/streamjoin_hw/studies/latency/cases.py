@@ -17,7 +17,7 @@ from streamjoin_common.contract import SIDE_R, SIDE_S, DesignParams, KeyType
 from streamjoin_hw.rtl.chain.line import line_lengths
 from streamjoin_hw.rtl.chain.spread import spread_levels
 from streamjoin_hw.rtl.encode import bound_stages
-from streamjoin_hw.rtl.landing import LANDING_PLACES
+from streamjoin_hw.rtl.queues import LANDING_PLACES
 from streamjoin_hw.rtl.split.trees import tree_stages
 from streamjoin_hw.rtl.trees import tree_levels
 from streamjoin_hw.sim.model import Model, ModelError
