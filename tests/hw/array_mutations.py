@@ -8,8 +8,8 @@ ARRAY_MUTATIONS = {
     "expiry-one-late": Mutation(
         Fault(
             "rtl.chain.segments",
-            "Mux(by_lanes, divider.quotient - 1, window)",
             "Mux(by_lanes, divider.quotient, window)",
+            "Mux(by_lanes, divider.quotient + 1, window)",
             "every segment is one tuple longer than planned",
         ),
         "test_handshake.py::test_windows_of_any_legal_size_are_exact[windows4]",
@@ -198,8 +198,8 @@ ARRAY_MUTATIONS = {
     "result-skipped": Mutation(
         Fault(
             "rtl.matching",
-            "self.results.ready & is_last",
-            "is_last",
+            "self.results.ready & held.single",
+            "held.single",
             "the last result of a word does not wait to be taken",
         ),
         "test_core.py::test_a_serialiser_gives_each_match_once_lowest_lane_first[0.5]",

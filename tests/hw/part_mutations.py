@@ -61,8 +61,8 @@ PART_MUTATIONS = {
     "serialiser-highest-lane": Mutation(
         Fault(
             "rtl.matching",
-            "for lane in reversed(range(self.params.lanes)):",
-            "for lane in range(self.params.lanes):",
+            "return Mux(mask[:half].any(), low, high)",
+            "return Mux(mask[half:].any(), high, low)",
             "a serialiser gives the tuple of the highest lane for that of the lowest",
         ),
         "test_core.py::test_a_serialiser_gives_each_match_once_lowest_lane_first[0.0]",

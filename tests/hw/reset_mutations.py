@@ -47,4 +47,24 @@ RESET_MUTATIONS = {
         "test_soft_reset.py::test_an_offered_word_stays_until_it_is_taken[trailer]",
         "an offered beat was withdrawn",
     ),
+    "tree-not-emptied": Mutation(
+        Fault(
+            "rtl.trees",
+            "return Merger(self.layout, inputs, self.clear)",
+            "return Merger(self.layout, inputs)",
+            "a tree keeps what it holds when it is told to empty itself",
+        ),
+        "test_trees.py::test_a_tree_is_empty_after_it_was_cleared",
+        "assert",
+    ),
+    "results-while-settling": Mutation(
+        Fault(
+            "rtl.chain.collection",
+            "met.valid & ~settling",
+            "met.valid",
+            "what a tree gives before it is emptied counts as of the next input",
+        ),
+        "test_soft_reset.py::test_what_is_in_the_tree_of_lines_does_not_outlive_a_reset[fast-17]",
+        "assert",
+    ),
 }

@@ -34,6 +34,7 @@ def test_a_serialiser_gives_each_match_once_lowest_lane_first(stall: float) -> N
         for side, number, mask in words:
             payloads = [100 + lane for lane in range(5)]
             word = {"side": side, "probe": number, "mask": mask, "payloads": payloads}
+            word["single"] = mask.bit_count() == 1
             ctx.set(serialiser.word, word)
             ctx.set(serialiser.word_valid, 1)
             await ctx.tick().until(serialiser.word_taken)

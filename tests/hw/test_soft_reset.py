@@ -202,6 +202,32 @@ def test_an_offered_result_stays_until_it_is_taken_and_then_all_is_empty(name: s
     run(Top(DESIGNS[name]), scenario)
 
 
+@pytest.mark.parametrize(("forward", "cores"), [("step", 9), ("fast", 17)])
+def test_what_is_in_the_tree_of_lines_does_not_outlive_a_reset(forward: str, cores: int) -> None:
+    params = DesignParams(cores=cores, segment_tuples=1, lanes=1, forward=forward, merge_arity=2)
+
+    async def scenario(bench: Bench) -> None:
+        for number in range(30):
+            bench.send((number % 2, 5, 1 + number))
+        await bench.until("m_axis_results_tvalid")
+        await bench.tick(PATIENCE_CYCLES)
+        bench.waiting.clear()
+        beat = bench.beat()
+        await bench.write("control", ENABLE | SOFT_RESET)
+        bench.send((SIDE_S, 5, 101), (SIDE_R, 5, 102), last=True)
+        bench.set(m_axis_results_tready=1)
+        await bench.tick(2 * PATIENCE_CYCLES)
+        assert len(bench.given) == 3
+        assert bench.given[0] == beat
+        users = [each & 0xFF for each in bench.given[1:]]
+        assert users[0] >> TUser.RESULT & 1
+        assert users[1] == 1 << TUser.PUNCTUATION
+        assert (bench.given[1] >> 128) & 0xFFFFFFFF == 102
+        assert bench.given[1] >> 160 == 101
+
+    run(Top(params), scenario)
+
+
 @EVERY
 def test_every_tuple_accepted_after_the_answer_counts(name: str) -> None:
     async def scenario(bench: Bench) -> None:

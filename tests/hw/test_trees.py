@@ -4,6 +4,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
+from amaranth.hdl import Signal
 from amaranth.lib import data
 from tests.hw.checks import give, nothing_more, pauses, simulate, take
 
@@ -79,3 +80,24 @@ def test_levels_grow_with_the_logarithm(leaves: int, levels: int) -> None:
 def test_a_tree_of_arity_one_is_refused() -> None:
     with pytest.raises(ValueError, match=r"^arity must be at least 2, not 1$"):
         tree_levels(3, 1)
+
+
+def test_a_tree_is_empty_after_it_was_cleared() -> None:
+    clear = Signal()
+    tree = MergeTree(LAYOUT, 5, 2, clear)
+
+    async def testbench(ctx: Any) -> None:
+        for k in range(5):
+            ctx.set(tree.input(k).valid, 1)
+        await ctx.tick().repeat(20)
+        assert ctx.get(tree.busy)
+        assert ctx.get(tree.o.valid)
+        for k in range(5):
+            ctx.set(tree.input(k).valid, 0)
+        ctx.set(clear, 1)
+        await ctx.tick().repeat(2)
+        ctx.set(clear, 0)
+        assert not ctx.get(tree.busy)
+        await nothing_more(ctx, tree.o)
+
+    simulate(tree, testbench)

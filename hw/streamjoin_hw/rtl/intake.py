@@ -5,7 +5,7 @@ cores need to know of the whole is one bit a tuple: whether its stream's window 
 oldest tuple expires. Everything else they count themselves.
 """
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Module, Mux, Signal, Value
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
@@ -84,7 +84,9 @@ class Intake(Component):
     def elaborate(self, _platform: object) -> Module:
         """Build the phases of an input and the counts of both streams."""
         m = Module()
+        # A cycle late: whether a tuple arrives is known late.
         in_flight = Signal(IN_FLIGHT_BITS)
+        entered, left = Signal(), Signal()
         # The last beat was taken, a cycle ago or before.
         ending = Signal()
         ended = Signal()
@@ -92,7 +94,9 @@ class Intake(Component):
         due = Signal()
         arrives = self.i.valid & self.i.ready
         m.d.comb += ending.eq(ended | (self.took & self.took_last))
-        m.d.sync += [ended.eq(ending), in_flight.eq(in_flight + self.took - arrives)]
+        m.d.sync += [ended.eq(ending), entered.eq(self.took), left.eq(arrives)]
+        m.d.sync += in_flight.eq(in_flight + entered - left)
+        none_inside = (in_flight == 0) & ~entered & ~self.took
 
         # Tuples until a side's window is full, less one that came a cycle ago, and whether it is
         # full: whether a tuple arrives is known late and decides between what is known.
@@ -126,7 +130,7 @@ class Intake(Component):
                 m.d.sync += room[which].eq(room[which] - 1)
             m.d.sync += [came.eq(comes), full[which].eq(full[which] | (comes & last))]
 
-        w = _Wires(legal, ending, ended, in_flight, due)
+        w = _Wires(legal, ending, ended, none_inside, due)
         with m.FSM(name="phase"):
             self._begin(m, w, room, full)
             self._run(m, w)
@@ -165,7 +169,7 @@ class Intake(Component):
                 self.running.eq(1),
                 self.open.eq(self.enable & ~w.ending & ~self.drain),
             ]
-            with m.If((w.ending | self.drain) & (w.in_flight == 0) & ~self.took):
+            with m.If((w.ending | self.drain) & w.none_inside):
                 m.next = "FLUSH"
 
     def _finish(self, m: Module, w: "_Wires") -> None:
@@ -195,8 +199,8 @@ class _Wires:
     """What the states share."""
 
     def __init__(
-        self, legal: Signal, ending: Signal, ended: Signal, in_flight: Signal, due: Signal
+        self, legal: Signal, ending: Signal, ended: Signal, none_inside: Value, due: Signal
     ) -> None:
         self.legal, self.ending, self.ended = legal, ending, ended
-        self.in_flight, self.due = in_flight, due
+        self.none_inside, self.due = none_inside, due
         self.settled = Signal()

@@ -34,15 +34,24 @@ from streamjoin_hw.rtl.streams import (
 
 
 def word_layout(params: DesignParams) -> data.StructLayout:
-    """Layout of a result FIFO word: the probing tuple's payload and side, and what it met."""
+    """Layout of a result FIFO word: the probing tuple's payload and side, and what it met.
+
+    ``mask`` has the lanes that it met, ``single`` says that it is one.
+    """
     return data.StructLayout(
         {
             "side": 1,
             "probe": params.payload_bits,
             "mask": params.lanes,
+            "single": 1,
             "payloads": data.ArrayLayout(params.payload_bits, params.lanes),
         }
     )
+
+
+def is_single(mask: Value) -> Value:
+    """Return whether of a mask's bits at most one is set."""
+    return ~Cat(bit & mask[:k].any() for k, bit in enumerate(mask)).any()
 
 
 def _lowest(mask: Value, payloads: list[Any]) -> Any:
@@ -65,15 +74,13 @@ def by_side(result: View, side: Value, probe: Value, met: Value) -> list[Any]:
 class Serialiser(Component):
     """Turn words of a result FIFO into single results, lowest lane first.
 
-    Throughput one result a cycle, also from one word to the next.
+    Throughput one result a cycle, also from one word to the next. Registers say whether a word is
+    held and whether its last result is given, so that one LUT leads to ``word_taken``.
 
     Parameters
     ----------
     params : DesignParams
         The design.
-    is_marked : bool
-        Words that have one match only are marked as such; then few levels of logic lead to
-        ``word_taken``, and from a wide word to a result.
     is_met : bool
         Results are given in :func:`~streamjoin_hw.rtl.streams.met_layout`.
 
@@ -81,8 +88,6 @@ class Serialiser(Component):
     -------
     word : In(word_layout(params)), word_valid : In(1), word_taken : Out(1)
         Head of the FIFO.
-    is_single : In(1), if marked
-        The word has one match.
     results : Out(stream.Signature(result_layout(params)))
         Or of ``met_layout(params)``.
     busy : Out(1)
@@ -94,19 +99,14 @@ class Serialiser(Component):
     word_taken: Signal
     results: stream.Interface
     busy: Signal
-    is_single: Signal
 
-    def __init__(
-        self, params: DesignParams, *, is_marked: bool = False, is_met: bool = False
-    ) -> None:
+    def __init__(self, params: DesignParams, *, is_met: bool = False) -> None:
         self.params = params
-        self.is_marked = is_marked
         self.is_met = is_met
         layout = met_layout(params) if is_met else result_layout(params)
         super().__init__(
             {
                 "word": In(word_layout(params)),
-                **({"is_single": In(1)} if is_marked else {}),
                 "word_valid": In(1),
                 "word_taken": Out(1),
                 "results": Out(stream.Signature(layout)),
@@ -117,20 +117,12 @@ class Serialiser(Component):
     def elaborate(self, _platform: object) -> Module:
         """Build the register that holds a word and the choice of its next lane."""
         m = Module()
-        held = registers_of(word_layout(self.params), "mask", name="held")
+        held = payload_of(word_layout(self.params))
         rest = Signal(self.params.lanes)
         met = Signal(self.params.payload_bits)
-        if self.is_marked:
-            m.d.comb += met.eq(_lowest(held.mask, list(held.payloads)))
-        else:
-            for lane in reversed(range(self.params.lanes)):
-                with m.If(held.mask[lane]):
-                    m.d.comb += met.eq(held.payloads[lane])
-        is_held, is_last = held.mask.any(), rest == 0
-        if self.is_marked:
-            is_held = Signal()
-            is_last = payload_of(1)
+        is_held = Signal()
         m.d.comb += [
+            met.eq(_lowest(held.mask, list(held.payloads))),
             rest.eq(held.mask & (held.mask - 1)),
             self.busy.eq(is_held),
             self.results.valid.eq(is_held),
@@ -140,15 +132,11 @@ class Serialiser(Component):
             m.d.comb += [self.results.p.probe.eq(held.probe), self.results.p.met.eq(met)]
         else:
             m.d.comb += by_side(self.results.p, held.side, held.probe, met)
-        with m.If(~self.busy | (self.results.ready & is_last)):
+        with m.If(~is_held | (self.results.ready & held.single)):
             m.d.comb += self.word_taken.eq(1)
-            m.d.sync += [held.eq(self.word), held.mask.eq(Mux(self.word_valid, self.word.mask, 0))]
-            if self.is_marked:
-                m.d.sync += [is_held.eq(self.word_valid), is_last.eq(self.is_single)]
+            m.d.sync += [held.eq(self.word), is_held.eq(self.word_valid)]
         with m.Elif(self.results.ready):
-            m.d.sync += held.mask.eq(rest)
-            if self.is_marked:
-                m.d.sync += is_last.eq(rest & (rest - 1) == 0)
+            m.d.sync += [held.mask.eq(rest), held.single.eq(is_single(rest))]
         return m
 
 
@@ -328,6 +316,7 @@ class Matcher(Component):
         m.submodules.serialiser = serialiser
         m.d.comb += [
             queue.word.eq(found),
+            queue.word.single.eq(is_single(found.mask)),
             queue.write.eq(found.mask.any()),
             serialiser.word.eq(queue.head),
             serialiser.word_valid.eq(queue.is_there),

@@ -90,8 +90,8 @@ def axi_lite_members() -> dict[str, wiring.Member]:
 class RegisterFile(Component):
     """Registers of a design behind AXI4-Lite.
 
-    One read and one write at a time; a read is answered at the earliest three cycles after its
-    address, a write two. ``wstrb`` selects the bytes that are written; the two lowest address bits
+    One read and one write at a time; either is answered at the earliest three cycles after its
+    address. ``wstrb`` selects the bytes that are written; the two lowest address bits
     count for nothing. An offset that the contract does not name is answered with SLVERR, and so is
     a write to a read-only register; such a write does nothing.
 
@@ -245,6 +245,9 @@ class RegisterFile(Component):
         has_address = Signal()
         has_data = Signal()
         address = payload_of(ADDRESS_BITS)
+        # Which register it is, known a cycle ahead.
+        decoded = Signal()
+        known = payload_of(1)
         word = payload_of(32)
         strobe = payload_of(4)
         m.d.comb += [self.awready.eq(~has_address), self.wready.eq(~has_data)]
@@ -252,7 +255,8 @@ class RegisterFile(Component):
             m.d.sync += [has_address.eq(1), address.eq(self.awaddr)]
         with m.If(self.wvalid & self.wready):
             m.d.sync += [has_data.eq(1), word.eq(self.wdata), strobe.eq(self.wstrb)]
-        m.d.comb += self.writing.eq(has_address & has_data & ~self.bvalid)
+        m.d.comb += self.writing.eq(decoded)
+        m.d.sync += [decoded.eq(has_address & has_data & ~decoded & ~self.bvalid), known.eq(0)]
         m.d.sync += [self.soft_reset.eq(0), self.windows_written.eq(0)]
         if has_splitters(self.params):
             m.d.sync += self.splitter_written.eq(0)
@@ -261,35 +265,42 @@ class RegisterFile(Component):
         with m.If(self.drained):
             m.d.sync += self.drain.eq(0)
         with m.If(self.writing):
-            m.d.sync += [self.bvalid.eq(1), self.bresp.eq(SLVERR)]
-            with m.Switch(address[2:]):
-                for each in self.map:
-                    if each.access == "ro":
-                        continue
-                    with m.Case(each.offset >> 2):
-                        m.d.sync += self.bresp.eq(OKAY)
-                        if each.name == "control":
-                            with m.If(strobe[0]):
-                                m.d.sync += [
-                                    self.enable.eq(word[0]),
-                                    self.drain.eq(word[1] | (self.drain & ~self.drained)),
-                                    self.soft_reset.eq(word[2]),
-                                ]
-                            continue
-                        target: Signal = getattr(self, f"set_{each.name}")
-                        for byte in range(4):
-                            part = target[8 * byte : 8 * byte + 8]
-                            with m.If(strobe[byte]):
-                                m.d.sync += part.eq(word[8 * byte : 8 * byte + 8])
-                        if each.name.startswith("window_"):
-                            m.d.sync += self.windows_written.eq(1)
-                        if each.name == "splitter":
-                            m.d.sync += self.splitter_written.eq(1)
+            m.d.sync += [self.bvalid.eq(1), self.bresp.eq(Mux(known, OKAY, SLVERR))]
+        for each in self.map:
+            if each.access == "ro":
+                continue
+            is_named = address[2:] == each.offset >> 2
+            is_meant = payload_of(1, name=f"meant_{each.name}")
+            m.d.sync += is_meant.eq(is_named)
+            with m.If(is_named):
+                m.d.sync += known.eq(1)
+            with m.If(self.writing & is_meant):
+                self._write(m, each, word, strobe)
         with m.If(self.bvalid & self.bready):
             m.d.sync += [self.bvalid.eq(0), has_address.eq(0), has_data.eq(0)]
         # A soft reset also ends a drain that was asked for: the design is empty then.
         with m.If(self.soft_reset):
             m.d.sync += self.drain.eq(0)
+
+    def _write(self, m: Module, which: Register, word: Signal, strobe: Signal) -> None:
+        """Write a register's bytes."""
+        if which.name == "control":
+            with m.If(strobe[0]):
+                m.d.sync += [
+                    self.enable.eq(word[0]),
+                    self.drain.eq(word[1] | (self.drain & ~self.drained)),
+                    self.soft_reset.eq(word[2]),
+                ]
+            return
+        target: Signal = getattr(self, f"set_{which.name}")
+        for byte in range(4):
+            part = target[8 * byte : 8 * byte + 8]
+            with m.If(strobe[byte]):
+                m.d.sync += part.eq(word[8 * byte : 8 * byte + 8])
+        if which.name.startswith("window_"):
+            m.d.sync += self.windows_written.eq(1)
+        if which.name == "splitter":
+            m.d.sync += self.splitter_written.eq(1)
 
 
 class Counters(Component):

@@ -31,6 +31,8 @@ class Merger(Component):
         Layout of the payload.
     inputs : int
         Streams to merge, at least 1.
+    clear : Signal, optional
+        Empties it at the next edge, in place of the domain's reset, which then does not reach it.
 
     Members
     -------
@@ -43,9 +45,10 @@ class Merger(Component):
     o: stream.Interface
     busy: Signal
 
-    def __init__(self, layout: data.Layout, inputs: int) -> None:
+    def __init__(self, layout: data.Layout, inputs: int, clear: Signal | None = None) -> None:
         self.layout = layout
         self.inputs = inputs
+        self.clear = clear
         super().__init__(
             {
                 **{f"i{k}": In(stream.Signature(layout)) for k in range(inputs)},
@@ -62,11 +65,11 @@ class Merger(Component):
     def elaborate(self, _platform: object) -> Module:
         """Build the turns and the output register."""
         m = Module()
-        m.submodules.output = output = PingPongReg(self.layout)
+        m.submodules.output = output = PingPongReg(self.layout, self.clear)
         streams = [self.input(k) for k in range(self.inputs)]
         offered = Cat(*(each.valid for each in streams))
         # Bit k of `turn`: it is input k's turn. Never none, never two.
-        turn = Signal(self.inputs, init=1)
+        turn = Signal(self.inputs, init=1, reset_less=self.clear is not None)
         others, later, behind = (Signal(self.inputs, name=n) for n in ("others", "later", "behind"))
         following = Signal(self.inputs)
         m.d.comb += [
@@ -80,6 +83,9 @@ class Merger(Component):
         held_up = (turn & offered).any() & ~output.i.ready
         with m.If(~held_up & others.any()):
             m.d.sync += turn.eq(following)
+        if self.clear is not None:
+            with m.If(self.clear):
+                m.d.sync += turn.eq(turn.init)
         for k, each in enumerate(streams):
             m.d.comb += each.ready.eq(turn[k] & output.i.ready)
         chosen = one_of([(turn[k], each.payload) for k, each in enumerate(streams)])
@@ -124,6 +130,8 @@ class MergeTree(Component):
         Streams to merge, at least 1.
     arity : int
         Inputs of one merger, at least 2.
+    clear : Signal, optional
+        As of :class:`Merger`.
     **more : Member
         Ports of a tree that has more of them.
 
@@ -138,7 +146,15 @@ class MergeTree(Component):
     o: stream.Interface
     busy: Signal
 
-    def __init__(self, layout: data.Layout, leaves: int, arity: int, **more: wiring.Member) -> None:
+    def __init__(
+        self,
+        layout: data.Layout,
+        leaves: int,
+        arity: int,
+        clear: Signal | None = None,
+        **more: wiring.Member,
+    ) -> None:
+        self.clear = clear
         self.levels = tree_levels(leaves, arity)
         self.layout = layout
         self.leaves = leaves
@@ -174,9 +190,11 @@ class MergeTree(Component):
                 busy.append(merger.busy)
             streams = merged
         wiring.connect(m, streams[0], wiring.flipped(self.o))
-        m.d.sync += self.busy.eq(Cat(*busy).any())
+        some = Signal(reset_less=self.clear is not None)
+        m.d.sync += some.eq(Cat(*busy).any())
+        m.d.comb += self.busy.eq(some)
         return m
 
     def merger(self, _m: Module, inputs: int) -> Any:
         """Make one of its mergers; another tree may have others."""
-        return Merger(self.layout, inputs)
+        return Merger(self.layout, inputs, self.clear)

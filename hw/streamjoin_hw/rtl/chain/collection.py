@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from amaranth.hdl import Cat, Module, Mux, ResetInserter, Value
-from amaranth.lib import stream, wiring
+from amaranth.hdl import Cat, Module, Mux, ResetInserter, Signal, Value
+from amaranth.lib import wiring
 
 from streamjoin_common.contract import DesignParams
 from streamjoin_hw.rtl.chain.line import connect_lines, line_lengths, lines_of_cores
@@ -51,24 +51,20 @@ def collect(
     lines = len(line_lengths(params.cores))
     hops = tree_levels(lines, params.merge_arity) if lines > 1 else 0
     ends = connect_lines(m, layout, cores, resets, hops)
-    given, busy = [], [end.busy for end in ends]
-    for end in ends:
-        stream_o = stream.Signature(layout).create()
-        m.d.comb += [
-            stream_o.valid.eq(end.o.valid & ~settling),
-            stream_o.payload.eq(end.o.payload),
-            end.o.ready.eq(stream_o.ready),
-        ]
-        given.append(stream_o)
-    met: Any = given[0]
+    busy = [end.busy for end in ends]
+    met: Any = ends[0].o
     if len(ends) > 1:
-        m.submodules.tree = tree = MergeTree(layout, len(ends), params.merge_arity)
-        for index, stream_o in enumerate(given):
-            wiring.connect(m, stream_o, tree.input(index))
+        # A register beside it empties it, in place of the reset, whose wire is long. Until then no
+        # line gives anything new.
+        clear = Signal(init=1, reset_less=True)
+        m.d.sync += clear.eq(settling)
+        m.submodules.tree = tree = MergeTree(layout, len(ends), params.merge_arity, clear)
+        for index, end in enumerate(ends):
+            wiring.connect(m, end.o, tree.input(index))
         met = tree.o
         busy.append(tree.busy)
     m.d.comb += [
-        out.results.valid.eq(met.valid),
+        out.results.valid.eq(met.valid & ~settling),
         met.ready.eq(out.results.ready),
         out.results.p.side.eq(met.p.side),
         *by_side(out.results.p, met.p.side, met.p.probe, met.p.met),

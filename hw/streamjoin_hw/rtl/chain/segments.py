@@ -155,7 +155,7 @@ class Planner(Component):
             m.submodules[f"divider_{side}"] = divider
             m.d.comb += [
                 divider.start.eq(go),
-                divider.dividend.eq(Mux(by_lanes, divider.quotient - 1, window)),
+                divider.dividend.eq(Mux(by_lanes, divider.quotient, window)),
                 divider.divisor.eq(Mux(by_lanes, params.lanes, active)),
             ]
         m.d.comb += self.window.eq(r)
@@ -211,13 +211,15 @@ class Planner(Component):
         with m.State("SLOTS"), m.If(divided):
             for side, divider in dividers.items():
                 last, longer = self.plan[f"last_{side}"], self.plan[f"last_longer_{side}"]
-                m.d.sync += [last.word.eq(divider.quotient), last.lane.eq(divider.remainder)]
-                with m.If(divider.remainder == params.lanes - 1):
-                    m.d.sync += [longer.word.eq(divider.quotient + 1), longer.lane.eq(0)]
+                # The last slot of a longer segment has the number of a shorter one's tuples.
+                m.d.sync += [longer.word.eq(divider.quotient), longer.lane.eq(divider.remainder)]
+                with m.If(divider.remainder == 0):
+                    before = divider.quotient[: len(last.word)] - 1
+                    m.d.sync += [last.word.eq(before), last.lane.eq(params.lanes - 1)]
                 with m.Else():
                     m.d.sync += [
-                        longer.word.eq(divider.quotient),
-                        longer.lane.eq(divider.remainder + 1),
+                        last.word.eq(divider.quotient),
+                        last.lane.eq(divider.remainder - 1),
                     ]
             m.next = "LONGEST"
         with m.State("LONGEST"):

@@ -140,8 +140,11 @@ class Sequencer(Component):
         m.d.sync += [
             w.ended.eq(w.ending),
             w.written.eq(w.stale & ~(planner.start & planner.done)),
-            w.in_flight.eq(w.in_flight + self.took - w.arrives),
-            w.all_in.eq((w.ending | self.drain) & (w.in_flight == 0) & ~self.took),
+            # A cycle late: whether a tuple arrives is known late.
+            w.came.eq(self.took),
+            w.went.eq(w.arrives),
+            w.in_flight.eq(w.in_flight + w.came - w.went),
+            w.all_in.eq((w.ending | self.drain) & (w.in_flight == 0) & ~w.came & ~self.took),
         ]
         m.d.comb += w.ending.eq(w.ended | (self.took & self.took_last))
         with m.If(w.arrives):
@@ -290,6 +293,8 @@ class _Wires:
         self.written = Signal(init=1)
         self.stale = Signal()
         self.in_flight = Signal(IN_FLIGHT_BITS)
+        self.came = Signal()
+        self.went = Signal()
         self.arrives = Signal()
         # The last beat was taken, a cycle ago or before.
         self.ending = Signal()

@@ -7,6 +7,7 @@ from amaranth.lib.wiring import In, Out
 
 from streamjoin_common.contract import HOLD_WORDS, DesignParams
 from streamjoin_hw.rtl.index.layouts import NUMBER_BITS, found_layout, met_layout
+from streamjoin_hw.rtl.matching import is_single
 from streamjoin_hw.rtl.memory import memory_of
 from streamjoin_hw.rtl.streams import Component, View, signal_of
 
@@ -77,7 +78,7 @@ class FoundQueue(Component):
         word: Any = signal_of(found_layout(self.params))
         m.d.comb += [
             *(word[name].eq(self.met[name]) for name in met_layout(self.params).members),
-            word.single.eq(self.met.mask & (self.met.mask - 1) == 0),
+            word.single.eq(is_single(self.met.mask)),
             offers.eq(self.met.mask.any()),
             at.eq(Mux(counts, behind, end)),
         ]

@@ -85,7 +85,7 @@ class InOrder(Component):
     def elaborate(self, _platform: object) -> Module:
         """Build the choice, and what turns words into results."""
         m = Module()
-        m.submodules.serialiser = serialiser = Serialiser(self.params, is_marked=True)
+        m.submodules.serialiser = serialiser = Serialiser(self.params)
         m.submodules.output = output = PipeReg(result_layout(self.params))
         wiring.connect(m, serialiser.results, output.i)
         wiring.connect(m, output.o, wiring.flipped(self.results))
@@ -122,8 +122,7 @@ class InOrder(Component):
         word, chosen = serialiser.word, Mux(chose_r, *(self.found[k].as_value() for k in (0, 1)))
         one = found_layout(self.params)(chosen)
         m.d.comb += [
-            *(word[name].eq(one[name]) for name in ("probe", "mask", "payloads")),
-            serialiser.is_single.eq(one.single),
+            *(word[name].eq(one[name]) for name in ("probe", "mask", "single", "payloads")),
             # Those that are stored with S were asked for by R.
             word.side.eq(Mux(chose_r, SIDE_S, SIDE_R)),
             serialiser.word_valid.eq(is_chosen),
