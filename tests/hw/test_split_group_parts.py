@@ -134,11 +134,11 @@ def test_a_late_star_waits_for_room_where_comparators_are_shared() -> None:
 
     async def testbench(ctx: Any) -> None:
         async def offer(side: int, *, closes: int = 0) -> bool:
-            ctx.set(gatherer.i0.payload, {"side": side, "closes": closes})
-            ctx.set(gatherer.i0.valid, 1)
-            taken = bool(ctx.get(gatherer.i0.ready))
+            ctx.set(gatherer.i[0].payload, {"side": side, "closes": closes})
+            ctx.set(gatherer.i[0].valid, 1)
+            taken = bool(ctx.get(gatherer.i[0].ready))
             await ctx.tick()
-            ctx.set(gatherer.i0.valid, 0)
+            ctx.set(gatherer.i[0].valid, 0)
             return taken
 
         async def begin() -> None:
@@ -174,7 +174,7 @@ class Halves:
     """What both halves give for arrivals: results with their group, a star behind a group's."""
 
     def __init__(self, combiner: GroupCombiner, chance: random.Random) -> None:
-        self.inputs: tuple[Any, Any] = (combiner.i0, combiner.i1)
+        self.inputs: tuple[Any, Any] = combiner.i
         self.chance = chance
         self.owed: list[list[tuple[int, int]]] = [[], []]
         self.pending = [False, False]
@@ -269,7 +269,7 @@ def test_the_open_group_s_results_wait_for_nothing() -> None:
         ctx.set(combiner.arrives, 1)
         await ctx.tick()
         ctx.set(combiner.arrives, 0)
-        for each in (combiner.i0, combiner.i1):
+        for each in combiner.i:
             ctx.set(each.valid, 1)
         sides = []
         for _ in range(6):

@@ -104,8 +104,8 @@ def test_every_leaf_is_given_every_payload_once_in_its_own_time(
             # Some stand still for long, so that the whole tree fills up.
             await ctx.tick().repeat(1 + 60 * (k % 3))
             stalls = pauses(SEED + k, 0.2 * (k % 4))
-            assert await take(ctx, spread.output(k), len(numbers), stalls, patience=400) == numbers
-            await nothing_more(ctx, spread.output(k))
+            assert await take(ctx, spread.o[k], len(numbers), stalls, patience=400) == numbers
+            await nothing_more(ctx, spread.o[k])
 
         return taking
 
@@ -128,7 +128,7 @@ def test_queues_let_one_core_be_ahead_and_show_what_waits(places: int) -> None:
                 ctx.set(spread.i.valid, 0)
             ctx.set(spread.i.payload, {"number": sent})
             for k, ready in enumerate(readies):
-                each = spread.output(k)
+                each = spread.o[k]
                 ctx.set(each.ready, ready)
                 if ready and ctx.get(each.valid):
                     given[k].append(ctx.get(each.p.number))
@@ -151,7 +151,7 @@ def test_a_spread_takes_a_payload_a_cycle_and_as_many_cycles_as_it_has_levels() 
 
     async def testbench(ctx: Any) -> None:
         for k in range(9):
-            ctx.set(spread.output(k).ready, 1)
+            ctx.set(spread.o[k].ready, 1)
         sent = []
         for _ in range(80):
             offers = chance.random() < 0.9
@@ -161,7 +161,7 @@ def test_a_spread_takes_a_payload_a_cycle_and_as_many_cycles_as_it_has_levels() 
             sent.append(offers)
             if len(sent) > spread.levels:
                 for k in range(9):
-                    each = spread.output(k)
+                    each = spread.o[k]
                     assert ctx.get(each.valid) == sent[-1 - spread.levels]
                     if ctx.get(each.valid):
                         assert ctx.get(each.p.number) == len(sent) - 1 - spread.levels

@@ -29,8 +29,8 @@ def test_a_star_merger_takes_turns() -> None:
         ctx.set(merger.o.ready, 1)
         busy = (0, 1, 3)
         for k in busy:
-            ctx.set(merger.input(k).payload, {"r_payload": k})
-            ctx.set(merger.input(k).valid, 1)
+            ctx.set(merger.i[k].payload, {"r_payload": k})
+            ctx.set(merger.i[k].valid, 1)
         served = []
         while len(served) < 30:
             await ctx.tick()
@@ -52,17 +52,17 @@ def test_a_merger_without_order_takes_turns_and_loses_no_cycle() -> None:
             ctx.set(merger.o.ready, 1)
             ctx.set(merger.soon, 1 << k)
             await ctx.tick()
-            ctx.set(merger.input(k).valid, 1)
-            assert ctx.get(merger.input(k).ready), "a cycle is lost"
+            ctx.set(merger.i[k].valid, 1)
+            assert ctx.get(merger.i[k].ready), "a cycle is lost"
             await ctx.tick()
-            ctx.set(merger.input(k).valid, 0)
+            ctx.set(merger.i[k].valid, 0)
             ctx.set(merger.soon, 0)
             await ctx.tick()
         # Three inputs always have something, and the output stalls now and then.
         busy = (0, 1, 3)
         for k in busy:
-            ctx.set(merger.input(k).payload, {"r_payload": k})
-            ctx.set(merger.input(k).valid, 1)
+            ctx.set(merger.i[k].payload, {"r_payload": k})
+            ctx.set(merger.i[k].valid, 1)
         ctx.set(merger.soon, sum(1 << k for k in busy))
         served: list[int] = []
         while len(served) < 60:
@@ -87,7 +87,7 @@ def test_the_combiner_has_room_for_as_many_sides_as_it_remembers() -> None:
         for cycle in range(10 * len(sides)):
             # Nothing is given before the memory of sides is full.
             starts = cycle > 2 * sides_kept(PARAMS)
-            for each in (combiner.i0, combiner.i1):
+            for each in combiner.i:
                 ctx.set(each.payload, {"star": 1})
                 ctx.set(each.valid, starts)
             ctx.set(combiner.o.ready, starts and chance.random() < 0.7)
@@ -113,16 +113,16 @@ def test_a_star_merger_waits_for_the_lowest_row_of_all() -> None:
     async def testbench(ctx: Any) -> None:
         ctx.set(merger.control, {"outer": 1, "inner": 1, "row_mask": -1})
         ctx.set(merger.o.ready, 1)
-        ctx.set(merger.i1.payload, {"row": 5})
-        ctx.set(merger.i1.valid, 1)
+        ctx.set(merger.i[1].payload, {"row": 5})
+        ctx.set(merger.i[1].valid, 1)
         for _ in range(4):
             await ctx.tick()
             assert not ctx.get(merger.o.valid), "given before every input offers something"
-        ctx.set(merger.i0.payload, {"row": 3})
-        ctx.set(merger.i0.valid, 1)
+        ctx.set(merger.i[0].payload, {"row": 3})
+        ctx.set(merger.i[0].valid, 1)
         await ctx.tick()
         assert ctx.get(merger.o.p.row) == 3
-        ctx.set(merger.i0.payload, {"star": 1})
+        ctx.set(merger.i[0].payload, {"star": 1})
         await ctx.tick()
         assert ctx.get(merger.o.p.row) == 5
 
@@ -135,7 +135,7 @@ def test_the_combiner_keeps_what_it_offers_until_it_is_taken(order: str) -> None
     combiner = Combiner(dataclasses.replace(PARAMS, order=order))
 
     async def testbench(ctx: Any) -> None:
-        for each, payload in ((combiner.i0, 1), (combiner.i1, 2)):
+        for each, payload in ((combiner.i[0], 1), (combiner.i[1], 2)):
             ctx.set(each.payload, {"r_payload": payload})
             ctx.set(each.valid, 1)
         given = []

@@ -87,7 +87,7 @@ def test_many_tuples_stored_between_the_probes_of_a_batch_leave_batches_full() -
 
 async def offer(ctx: Any, gatherer: PointGatherer, half: int, side: int, full: int = 0) -> bool:
     """Offer a half a tuple for one cycle; returns whether it was taken."""
-    each = (gatherer.i0, gatherer.i1)[half]
+    each = gatherer.i[half]
     body = probe_layout(gatherer.params).const({"lo0": 7, "hi0": 8, "payload": 9})
     ctx.set(each.payload, {"side": side, "full": full, "body": body.as_value().value})
     ctx.set(each.valid, 1)

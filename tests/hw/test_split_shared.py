@@ -87,7 +87,7 @@ def test_every_pass_is_of_a_full_batch_whatever_the_sides(sides: list[int]) -> N
 
 async def offer(ctx: Any, gatherer: Gatherer, half: int, side: int, full: int = 0) -> bool:
     """Offer a half a tuple for one cycle; returns whether it was taken."""
-    each = (gatherer.i0, gatherer.i1)[half]
+    each = gatherer.i[half]
     body = body_layout(gatherer.params, side).const({"code0": 7, "payload": 9}).as_value().value
     ctx.set(each.payload, {"side": side, "full": full, "body": body})
     ctx.set(each.valid, 1)

@@ -20,7 +20,7 @@ def check_all_pass(merger: Any, inputs: int, idle: float, stall: float, each: in
     def source(k: int) -> Any:
         async def testbench(ctx: Any) -> None:
             payloads = [{"origin": k, "number": number} for number in range(each)]
-            await give(ctx, merger.input(k), payloads, pauses(k, idle))
+            await give(ctx, merger.i[k], payloads, pauses(k, idle))
 
         return testbench
 
@@ -50,8 +50,8 @@ def test_a_merger_takes_turns() -> None:
 
     async def sink(ctx: Any) -> None:
         for k in range(4):
-            ctx.set(merger.input(k).payload, {"origin": k})
-            ctx.set(merger.input(k).valid, 1)
+            ctx.set(merger.i[k].payload, {"origin": k})
+            ctx.set(merger.i[k].valid, 1)
         taken = await take(ctx, merger.o, 40, pauses(0, 0.0))
         assert taken == [k % 4 for k in range(40)]
 
@@ -64,8 +64,8 @@ def test_a_busy_input_cannot_starve_another(busy: tuple[int, ...]) -> None:
 
     async def sink(ctx: Any) -> None:
         for k in busy:
-            ctx.set(merger.input(k).payload, {"origin": k})
-            ctx.set(merger.input(k).valid, 1)
+            ctx.set(merger.i[k].payload, {"origin": k})
+            ctx.set(merger.i[k].valid, 1)
         taken = await take(ctx, merger.o, 60, pauses(3, 0.4))
         assert Counter(taken) == dict.fromkeys(busy, 60 // len(busy))
 
@@ -88,12 +88,12 @@ def test_a_tree_is_empty_after_it_was_cleared() -> None:
 
     async def testbench(ctx: Any) -> None:
         for k in range(5):
-            ctx.set(tree.input(k).valid, 1)
+            ctx.set(tree.i[k].valid, 1)
         await ctx.tick().repeat(20)
         assert ctx.get(tree.busy)
         assert ctx.get(tree.o.valid)
         for k in range(5):
-            ctx.set(tree.input(k).valid, 0)
+            ctx.set(tree.i[k].valid, 0)
         ctx.set(clear, 1)
         await ctx.tick().repeat(2)
         ctx.set(clear, 0)

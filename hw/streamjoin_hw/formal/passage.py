@@ -289,7 +289,7 @@ class MergerPassage(Passage):
         """Make the merger."""
         dut = Merger(ITEM, self.sources)
         self.drive(m, dut)
-        return [dut.input(k) for k in range(self.sources)], dut.o, dut.busy
+        return [dut.i[k] for k in range(self.sources)], dut.o, dut.busy
 
 
 class TreePassage(Passage):
@@ -302,7 +302,7 @@ class TreePassage(Passage):
         """Make the tree."""
         dut = MergeTree(ITEM, self.sources, 2)
         self.drive(m, dut)
-        return [dut.input(k) for k in range(self.sources)], dut.o, dut.busy
+        return [dut.i[k] for k in range(self.sources)], dut.o, dut.busy
 
 
 class FifoPassage(Passage):

@@ -73,7 +73,7 @@ class Around(Harness):
     def all_paths(inputs: int) -> tuple[Path, ...]:
         """Return what the rules of :mod:`streamjoin_hw.rtl.streams` forbid."""
         paths = [Path("o__ready", sink, "valid waits for ready") for sink in _OFFER]
-        for name in ["i"] if inputs == 1 else [f"i{k}" for k in range(inputs)]:
+        for name in ["i"] if inputs == 1 else [f"i__{k}" for k in range(inputs)]:
             paths.append(Path("o__ready", f"{name}__ready", "ready runs through"))
             for source in (f"{name}__valid", f"{name}__payload"):
                 paths += [Path(source, sink, "an offer runs through") for sink in _OFFER]

@@ -88,7 +88,7 @@ class StarOrder(Harness):
         m.d.comb += [dut.control.outer.eq(1), dut.o.ready.eq(self.ready)]
         self.claim_the_rules(m, dut.o, "the output")
         for k in range(inputs):
-            each: Any = dut.input(k)
+            each: Any = dut.i[k]
             stars = Signal(self.STAR_BITS, name=f"stars_{k}")
             mark = self.marks[k] & ~self.stars[k]
             m.d.comb += [

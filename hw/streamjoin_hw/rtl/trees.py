@@ -36,12 +36,13 @@ class Merger(Component):
 
     Members
     -------
-    i<k> : In(stream.Signature(layout)), k from 0 to inputs - 1
+    i : In(stream.Signature(layout)).array(inputs)
     o : Out(stream.Signature(layout))
     busy : Out(1)
         A payload is inside.
     """
 
+    i: Any
     o: stream.Interface
     busy: Signal
 
@@ -51,22 +52,17 @@ class Merger(Component):
         self.clear = clear
         super().__init__(
             {
-                **{f"i{k}": In(stream.Signature(layout)) for k in range(inputs)},
+                "i": In(stream.Signature(layout)).array(inputs),
                 "o": Out(stream.Signature(layout)),
                 "busy": Out(1),
             }
         )
 
-    def input(self, k: int) -> stream.Interface:
-        """Return input stream ``k``."""
-        port: stream.Interface = getattr(self, f"i{k}")
-        return port
-
     def elaborate(self, _platform: object) -> Module:
         """Build the turns and the output register."""
         m = Module()
         m.submodules.output = output = PingPongReg(self.layout, self.clear)
-        streams = [self.input(k) for k in range(self.inputs)]
+        streams = list(self.i)
         offered = Cat(*(each.valid for each in streams))
         # Bit k of `turn`: it is input k's turn. Never none, never two.
         turn = Signal(self.inputs, init=1, reset_less=self.clear is not None)
@@ -137,12 +133,13 @@ class MergeTree(Component):
 
     Members
     -------
-    i<k> : In(stream.Signature(layout)), k from 0 to leaves - 1
+    i : In(stream.Signature(layout)).array(leaves)
     o : Out(stream.Signature(layout))
     busy : Out(1)
         A payload is inside; from a register, one cycle late.
     """
 
+    i: Any
     o: stream.Interface
     busy: Signal
 
@@ -162,21 +159,16 @@ class MergeTree(Component):
         super().__init__(
             {
                 **more,
-                **{f"i{k}": In(stream.Signature(layout)) for k in range(leaves)},
+                "i": In(stream.Signature(layout)).array(leaves),
                 "o": Out(stream.Signature(layout)),
                 "busy": Out(1),
             }
         )
 
-    def input(self, k: int) -> stream.Interface:
-        """Return input stream ``k``."""
-        port: stream.Interface = getattr(self, f"i{k}")
-        return port
-
     def elaborate(self, _platform: object) -> Module:
         """Build level after level until one stream is left."""
         m = Module()
-        streams: list[Any] = [wiring.flipped(self.input(k)) for k in range(self.leaves)]
+        streams: list[Any] = [wiring.flipped(each) for each in self.i]
         busy = []
         for level in range(self.levels):
             merged: list[stream.Interface] = []
@@ -185,7 +177,7 @@ class MergeTree(Component):
                 merger = self.merger(m, len(group))
                 m.submodules[f"merger{level}_{len(merged)}"] = merger
                 for k, each in enumerate(group):
-                    wiring.connect(m, each, merger.input(k))
+                    wiring.connect(m, each, merger.i[k])
                 merged.append(merger.o)
                 busy.append(merger.busy)
             streams = merged

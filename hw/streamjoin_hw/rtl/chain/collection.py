@@ -60,7 +60,7 @@ def collect(
         m.d.sync += clear.eq(settling)
         m.submodules.tree = tree = MergeTree(layout, len(ends), params.merge_arity, clear)
         for index, end in enumerate(ends):
-            wiring.connect(m, end.o, tree.input(index))
+            wiring.connect(m, end.o, tree.i[index])
         met = tree.o
         busy.append(tree.busy)
     m.d.comb += [

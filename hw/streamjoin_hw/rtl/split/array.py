@@ -140,10 +140,10 @@ class SplitArray(Component):
             members = split_core_members(params)
             core: Any = CoreInstance(members) if self.by_reference else split_core(params)
             m.submodules[f"core{index}"] = core
-            wiring.connect(m, left.output(index), core.left)
-            wiring.connect(m, right.output(index), core.right)
-            wiring.connect(m, core.r_results, r_tree.input(index))
-            wiring.connect(m, core.s_results, s_tree.input(index))
+            wiring.connect(m, left.o[index], core.left)
+            wiring.connect(m, right.o[index], core.right)
+            wiring.connect(m, core.r_results, r_tree.i[index])
+            wiring.connect(m, core.s_results, s_tree.i[index])
             if params.order == "none":
                 m.d.comb += [r_tree.soon[index].eq(core.r_soon), s_tree.soon[index].eq(core.s_soon)]
             m.d.comb += [
@@ -220,9 +220,7 @@ class SplitArray(Component):
             combiner.side.eq(self.i.p.side),
             combiner.arrives.eq(self.i.valid & self.i.ready),
         ]
-        for number, (tree, taker) in enumerate(
-            zip(collections, (combiner.i0, combiner.i1), strict=True)
-        ):
+        for number, (tree, taker) in enumerate(zip(collections, combiner.i, strict=True)):
             if params.order == "none":
                 m.d.comb += combiner.soon[number].eq(tree.o_soon)
             if not results:

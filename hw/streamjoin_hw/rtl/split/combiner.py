@@ -53,7 +53,7 @@ class Combiner(Component):
     control : In(control_layout(params))
     side : In(1), arrives : In(1), room : Out(1)
         The side of a tuple that sets out for the cores; only if there is ``room``.
-    i0, i1 : In(stream.Signature(token_layout(params)))
+    i : In(stream.Signature(token_layout(params))).array(2)
         Results of R tuples, of S tuples.
     soon : In(2), if there is no order
         A side offers something in the next cycle, unless it is taken in this one.
@@ -66,8 +66,7 @@ class Combiner(Component):
     side: Signal
     arrives: Signal
     room: Signal
-    i0: stream.Interface
-    i1: stream.Interface
+    i: Any
     soon: Signal
     o: stream.Interface
     busy: Signal
@@ -81,8 +80,7 @@ class Combiner(Component):
                 "side": In(1),
                 "arrives": In(1),
                 "room": Out(1),
-                "i0": In(token),
-                "i1": In(token),
+                "i": In(token).array(2),
                 **({"soon": In(2)} if params.order == "none" else {}),
                 "o": Out(stream.Signature(combined_layout(params))),
                 "busy": Out(1),
@@ -95,8 +93,8 @@ class Combiner(Component):
         chosen = Signal()
         kept = Signal()
         keeps = Signal()
-        offered = Mux(chosen == SIDE_R, self.i0.valid, self.i1.valid)
-        stars = (is_star(self.params, each.p) for each in (self.i0, self.i1))
+        offered = Mux(chosen == SIDE_R, self.i[0].valid, self.i[1].valid)
+        stars = (is_star(self.params, each.p) for each in self.i)
         star = Mux(chosen == SIDE_R, *stars)
         goes = Signal()
         given = Signal()
@@ -116,7 +114,7 @@ class Combiner(Component):
             ]
             # An input without order: the other side than last time if it has something, unless
             # what is offered still waits.
-            other = Mux(kept == SIDE_R, self.i1.valid, self.i0.valid)
+            other = Mux(kept == SIDE_R, self.i[1].valid, self.i[0].valid)
             with m.If(self.control.outer):
                 m.d.comb += [chosen.eq(due_side), goes.eq(due_valid)]
             with m.Else():
@@ -124,16 +122,16 @@ class Combiner(Component):
             m.d.sync += keeps.eq(self.o.valid & ~self.o.ready)
             with m.If(self.o.valid):
                 m.d.sync += kept.eq(chosen)
-        r_payloads = (self.i0.p.r_payload, self.i1.p.r_payload)
-        s_payloads = (self.i0.p.s_payload, self.i1.p.s_payload)
+        r_payloads = (self.i[0].p.r_payload, self.i[1].p.r_payload)
+        s_payloads = (self.i[0].p.s_payload, self.i[1].p.s_payload)
         m.d.comb += [
             self.o.valid.eq(goes & offered),
             self.o.p.side.eq(chosen),
             self.o.p.star.eq(star),
             self.o.p.r_payload.eq(Mux(chosen == SIDE_R, *r_payloads)),
             self.o.p.s_payload.eq(Mux(chosen == SIDE_R, *s_payloads)),
-            self.i0.ready.eq(goes & (chosen == SIDE_R) & self.o.ready),
-            self.i1.ready.eq(goes & (chosen == SIDE_S) & self.o.ready),
+            self.i[0].ready.eq(goes & (chosen == SIDE_R) & self.o.ready),
+            self.i[1].ready.eq(goes & (chosen == SIDE_S) & self.o.ready),
         ]
         m.d.sync += self.busy.eq(due_valid)
         return m
@@ -142,7 +140,7 @@ class Combiner(Component):
         """Choose a side a cycle ahead, in a design without order: the two take turns."""
         turn = Signal()
         other = Signal()
-        soon = self.soon | Cat(self.i0.valid, self.i1.valid)
+        soon = self.soon | Cat(self.i[0].valid, self.i[1].valid)
         m.d.comb += [chosen.eq(turn), other.eq(soon.bit_select(~turn, 1))]
         with m.If(other & ~(self.o.valid & ~self.o.ready)):
             m.d.sync += turn.eq(~turn)

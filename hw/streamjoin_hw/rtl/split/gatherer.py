@@ -130,7 +130,7 @@ class Gatherer(Component):
         The core's number, constant.
     clear : In(1)
         Begin to count anew; needed once before the first tuple.
-    i0, i1 : In(stream.Signature(routed_layout(params)))
+    i : In(stream.Signature(routed_layout(params))).array(2)
         All tuples in arrival order, for the half that stores R, for the one that stores S. A
         stream's ``ready`` depends on the payloads of both.
     idle : In(1)
@@ -147,7 +147,7 @@ class Gatherer(Component):
         The half of the batch.
     changes : Out(2)
         A bit for each half: its window changes in this cycle; with it ``store``, ``expire`` :
-        Out(1), ``enter`` : Out(key_layout), and ``payload0`` or ``payload1`` : Out(payload_bits).
+        Out(1), ``enter`` : Out(key_layout), and ``payload`` : Out(payload_bits).array(2).
     batch : Out(keys_layout(params))
     put : Out(2), put_index : Out
         A bit for each half: a probe is collected in this cycle, that of its stream.
@@ -157,8 +157,7 @@ class Gatherer(Component):
 
     index: Signal
     clear: Signal
-    i0: stream.Interface
-    i1: stream.Interface
+    i: Any
     idle: Signal
     free: Signal
     finished: Signal
@@ -172,8 +171,7 @@ class Gatherer(Component):
     batch: View
     put: Signal
     put_index: Signal
-    payload0: Signal
-    payload1: Signal
+    payload: Any
     busy: Signal
 
     def __init__(self, params: DesignParams) -> None:
@@ -182,12 +180,12 @@ class Gatherer(Component):
             {
                 "index": In(bits_for(params.cores - 1)),
                 **{name: In(1) for name in ("clear", "idle", "begin")},
-                **{f"i{half}": In(stream.Signature(routed_layout(params))) for half in range(2)},
+                "i": In(stream.Signature(routed_layout(params))).array(2),
                 **{name: In(2) for name in ("free", "finished")},
                 **{name: Out(2) for name in ("changes", "put")},
                 **{name: Out(1) for name in ("waiting", "side", "store", "expire", "busy")},
                 "enter": Out(key_layout(params, SIDE_R)),
-                **{f"payload{half}": Out(params.payload_bits) for half in range(2)},
+                "payload": Out(params.payload_bits).array(2),
                 "batch": Out(keys_layout(params)),
                 "put_index": Out(bits_for(params.probes - 1)),
             }
@@ -199,7 +197,7 @@ class Gatherer(Component):
         params = self.params
         batch = registers_of(self.batch.shape(), "count", name="batch")
         m.d.comb += self.batch.eq(batch)
-        streams = (self.i0, self.i1)
+        streams = self.i
         bits = _Bits()
         prefer = self._balance(m, bits)
         self._halves(m, bits, prefer)
@@ -293,7 +291,7 @@ class Gatherer(Component):
             m.d.sync += batch.blank.eq(late)
             with m.If(late):
                 m.d.sync += [batch.count.eq(1), batch.ends[0].eq(1)]
-        for half, each in enumerate((self.i0, self.i1)):
+        for half, each in enumerate(self.i):
             probe, pending = bits.probes[half], bits.pending[half]
             m.d.comb += [
                 bits.closes[half].eq(each.p.closes),
@@ -311,7 +309,7 @@ class Gatherer(Component):
         prefer = Signal()
         m.d.sync += ahead.eq(ahead + bits.arrives[SIDE_R] - bits.arrives[SIDE_S])
         with m.If(ahead == 0):
-            m.d.comb += prefer.eq(Mux(self.i0.valid & bits.probes[SIDE_R], SIDE_R, SIDE_S))
+            m.d.comb += prefer.eq(Mux(self.i[0].valid & bits.probes[SIDE_R], SIDE_R, SIDE_S))
         with m.Else():
             m.d.comb += prefer.eq(Mux(ahead < 0, SIDE_R, SIDE_S))
         with m.If(self.clear):
@@ -321,7 +319,7 @@ class Gatherer(Component):
     def _halves(self, m: Module, bits: "_Bits", prefer: Signal) -> None:
         """Say of each half what it is offered, and whether it can go on with that."""
         params = self.params
-        for half, each in enumerate((self.i0, self.i1)):
+        for half, each in enumerate(self.i):
             turns = []
             for name, event in (("storing", 1), ("expiring", each.p.full)):
                 m.submodules[f"{name}{half}"] = turn = Turn(params.cores)
@@ -353,7 +351,7 @@ class Gatherer(Component):
 
     def _bodies(self, m: Module, bits: "_Bits", at: Signal) -> Any:
         """Choose the key that arrives; payloads have ways of their own."""
-        params, streams = self.params, (self.i0, self.i1)
+        params, streams = self.params, self.i
         bodies = [
             body_layout(params, half)(each.p.body[: body_layout(params, half).size])
             for half, each in enumerate(streams)
@@ -365,7 +363,7 @@ class Gatherer(Component):
             payload = payload_of(params.payload_bits, name=f"entering{half}")
             with m.If(bits.arrives[half] & bits.stores[half] & ~bits.probes[half]):
                 m.d.sync += payload.eq(bodies[half].payload)
-            m.d.comb += getattr(self, f"payload{half}").eq(payload)
+            m.d.comb += self.payload[half].eq(payload)
         return key
 
 

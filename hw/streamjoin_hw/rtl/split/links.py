@@ -141,12 +141,13 @@ class Spread(Component):
     -------
     i : In(stream.Signature(layout))
         ``ready`` is a register.
-    o<k> : Out(stream.Signature(layout)), k from 0 to leaves - 1
+    o : Out(stream.Signature(layout)).array(leaves)
     busy : Out(1)
         A payload is inside; from registers, a cycle late for each level.
     """
 
     i: stream.Interface
+    o: Any
     busy: Signal
 
     def __init__(
@@ -168,15 +169,10 @@ class Spread(Component):
         super().__init__(
             {
                 "i": In(stream.Signature(layout)),
-                **{f"o{k}": Out(stream.Signature(layout)) for k in range(leaves)},
+                "o": Out(stream.Signature(layout)).array(leaves),
                 "busy": Out(1),
             }
         )
-
-    def output(self, k: int) -> stream.Interface:
-        """Return output stream ``k``."""
-        port: stream.Interface = getattr(self, f"o{k}")
-        return port
 
     def elaborate(self, _platform: object) -> Module:
         """Build registers from the root to the queues, and what these say back to the root."""
@@ -198,7 +194,7 @@ class Spread(Component):
             queue = Landing(self.layout, self.places, self.reserve, self.deciding)
             m.submodules[f"queue{k}"] = queue
             given, arrives = above[k // self.arity]
-            each = self.output(k)
+            each = self.o[k]
             m.d.comb += [
                 queue.payload.eq(given),
                 queue.arrives.eq(arrives),

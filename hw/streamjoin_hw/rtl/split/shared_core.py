@@ -69,8 +69,8 @@ class SharedCore(SplitCore):
             rings.append(ring)
             emitters.append(emitter)
         # The left half stores S and compares R.
-        wiring.connect(m, wiring.flipped(self.left), gatherer.i1)
-        wiring.connect(m, wiring.flipped(self.right), gatherer.i0)
+        wiring.connect(m, wiring.flipped(self.left), gatherer.i[1])
+        wiring.connect(m, wiring.flipped(self.right), gatherer.i[0])
         wiring.connect(m, emitters[SIDE_S].o, wiring.flipped(self.r_results))
         wiring.connect(m, emitters[SIDE_R].o, wiring.flipped(self.s_results))
         for name, side in (("r_soon", SIDE_S), ("s_soon", SIDE_R)):
@@ -86,7 +86,7 @@ class SharedCore(SplitCore):
         ]
         for half, (ring, emitter) in enumerate(zip(rings, emitters, strict=True)):
             changes = gatherer.changes[half]
-            body = (gatherer.i0, gatherer.i1)[half].p.body[: body_layout(params, half).size]
+            body = gatherer.i[half].p.body[: body_layout(params, half).size]
             begins = w.begin & (gatherer.side == half)
             m.d.comb += [
                 gatherer.free[half].eq(emitter.free),
@@ -95,7 +95,7 @@ class SharedCore(SplitCore):
                 ring.begin.eq(changes),
                 ring.store.eq(gatherer.store),
                 ring.expire.eq(gatherer.expire),
-                ring.enter.payload.eq(getattr(gatherer, f"payload{half}")),
+                ring.enter.payload.eq(gatherer.payload[half]),
                 ring.fetch.eq(emitter.fetch),
                 ring.fetch_word.eq(emitter.fetch_word),
                 ring.fetch_lane.eq(emitter.fetch_lane),

@@ -45,13 +45,14 @@ class StarMerger(Component):
     -------
     control : In(control_layout(params))
         Constant while a payload is inside.
-    i<k> : In(stream.Signature(token_layout(params))), k from 0 to inputs - 1
+    i : In(stream.Signature(token_layout(params))).array(inputs)
     o : Out(stream.Signature(token_layout(params)))
     busy : Out(1)
         A payload is inside.
     """
 
     control: Any
+    i: Any
     o: stream.Interface
     busy: Signal
 
@@ -63,22 +64,17 @@ class StarMerger(Component):
         super().__init__(
             {
                 "control": In(control_layout(params)),
-                **{f"i{k}": In(stream.Signature(layout)) for k in range(inputs)},
+                "i": In(stream.Signature(layout)).array(inputs),
                 "o": Out(stream.Signature(layout)),
                 "busy": Out(1),
             }
         )
 
-    def input(self, k: int) -> stream.Interface:
-        """Return input stream ``k``."""
-        port: stream.Interface = getattr(self, f"i{k}")
-        return port
-
     def elaborate(self, _platform: object) -> Module:
         """Build the choice and the output register."""
         m = Module()
         m.submodules.output = output = self.output
-        streams = [self.input(k) for k in range(self.inputs)]
+        streams = list(self.i)
         # An input is held at its star: it offers no result.
         results = Signal(self.inputs)
         stars = Signal(self.inputs)
@@ -174,6 +170,7 @@ class TurnMerger(Component):
     """
 
     soon: Signal
+    i: Any
     o: stream.Interface
     busy: Signal
 
@@ -184,22 +181,17 @@ class TurnMerger(Component):
         super().__init__(
             {
                 "soon": In(inputs),
-                **{f"i{k}": In(token) for k in range(inputs)},
+                "i": In(token).array(inputs),
                 "o": Out(token),
                 "busy": Out(1),
             }
         )
 
-    def input(self, k: int) -> stream.Interface:
-        """Return input stream ``k``."""
-        port: stream.Interface = getattr(self, f"i{k}")
-        return port
-
     def elaborate(self, _platform: object) -> Module:
         """Build the turns."""
         m = Module()
         m.submodules.output = output = self.output
-        streams = [self.input(k) for k in range(self.inputs)]
+        streams = list(self.i)
         # Bit k of `turn`: it is input k's turn. Never none, never two.
         turn = Signal(self.inputs, init=1)
         others, later, behind = (Signal(self.inputs, name=n) for n in ("others", "later", "behind"))
@@ -239,7 +231,7 @@ class CollectionTree(Component):
     Members
     -------
     control : In(control_layout(params))
-    i<k> : In(stream.Signature(token_layout(params))), k from 0 to cores - 1
+    i : In(stream.Signature(token_layout(params))).array(cores)
     o : Out(stream.Signature(token_layout(params)))
     soon : In(cores), if there is no order
         A leaf offers something in the next cycle, unless it is taken in this one.
@@ -251,6 +243,7 @@ class CollectionTree(Component):
 
     control: Any
     soon: Signal
+    i: Any
     o: stream.Interface
     o_soon: Signal
     busy: Signal
@@ -262,23 +255,18 @@ class CollectionTree(Component):
         super().__init__(
             {
                 "control": In(control_layout(params)),
-                **{f"i{k}": In(token) for k in range(params.cores)},
+                "i": In(token).array(params.cores),
                 **({"soon": In(params.cores)} if params.order == "none" else {}),
                 **{name: Out(1) for name in ("o_soon", "busy")},
                 "o": Out(token),
             }
         )
 
-    def input(self, k: int) -> stream.Interface:
-        """Return input stream ``k``."""
-        port: stream.Interface = getattr(self, f"i{k}")
-        return port
-
     def elaborate(self, _platform: object) -> Module:
         """Build level after level until one stream is left."""
         m = Module()
         params, arity = self.params, self.params.merge_arity
-        streams: list[Any] = [wiring.flipped(self.input(k)) for k in range(params.cores)]
+        streams: list[Any] = [wiring.flipped(each) for each in self.i]
         soon: list[Value] = list(self.soon) if params.order == "none" else []
         busy: list[Value] = []
         for level in range(self.levels):
@@ -293,7 +281,7 @@ class CollectionTree(Component):
                     m.d.comb += merger.control.eq(self.control)
                 m.submodules[f"merger{level}_{len(mergers)}"] = merger
                 for k, each in enumerate(group):
-                    wiring.connect(m, each, merger.input(k))
+                    wiring.connect(m, each, merger.i[k])
                 mergers.append(merger)
                 busy.append(merger.busy)
             streams = [merger.o for merger in mergers]

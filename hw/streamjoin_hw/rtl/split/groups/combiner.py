@@ -43,7 +43,7 @@ class GroupCombiner(Component):
     side : In(1), closes : In(1), arrives : In(1), room : Out(1)
         The side of a tuple that sets out for the cores, and whether it is the last one of its
         group; only if there is ``room``.
-    i0, i1 : In(stream.Signature(token_layout(params)))
+    i : In(stream.Signature(token_layout(params))).array(2)
         Results of R tuples, of S tuples.
     open : Out(1)
         The open group has tuples; from registers.
@@ -60,8 +60,7 @@ class GroupCombiner(Component):
     closes: Signal
     arrives: Signal
     room: Signal
-    i0: stream.Interface
-    i1: stream.Interface
+    i: Any
     open: Signal
     end: Signal
     o: stream.Interface
@@ -74,8 +73,7 @@ class GroupCombiner(Component):
             {
                 **{name: In(1) for name in ("clear", "side", "closes", "arrives", "end")},
                 **{name: Out(1) for name in ("room", "open", "busy")},
-                "i0": In(token),
-                "i1": In(token),
+                "i": In(token).array(2),
                 "o": Out(stream.Signature(combined_layout(params))),
             }
         )
@@ -83,7 +81,7 @@ class GroupCombiner(Component):
     def elaborate(self, _platform: object) -> Module:
         """Build the memory of groups and the choice between the two streams."""
         m = Module()
-        streams = (self.i0, self.i1)
+        streams = self.i
         m.submodules.due = due = Queue(data.StructLayout({"sides": 2}), groups_kept(self.params))
         # Sides of the open group: of the tuples that set out, with the one that does now.
         sides = Signal(2)

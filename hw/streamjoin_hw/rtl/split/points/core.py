@@ -73,8 +73,8 @@ class PointCore(SplitCore):
             rings.append(ring)
             emitters.append(emitter)
         # The left half stores S and compares R.
-        wiring.connect(m, wiring.flipped(self.left), gatherer.i1)
-        wiring.connect(m, wiring.flipped(self.right), gatherer.i0)
+        wiring.connect(m, wiring.flipped(self.left), gatherer.i[1])
+        wiring.connect(m, wiring.flipped(self.right), gatherer.i[0])
         wiring.connect(m, emitters[SIDE_S].o, wiring.flipped(self.r_results))
         wiring.connect(m, emitters[SIDE_R].o, wiring.flipped(self.s_results))
         for name, side in (("r_soon", SIDE_S), ("s_soon", SIDE_R)):
@@ -89,7 +89,7 @@ class PointCore(SplitCore):
             gatherer.begin.eq(w.begin),
         ]
         for half, (ring, emitter) in enumerate(zip(rings, emitters, strict=True)):
-            body = probe_layout(params)((gatherer.i0, gatherer.i1)[half].p.body)
+            body = probe_layout(params)(gatherer.i[half].p.body)
             begins = w.begin & (gatherer.side == half)
             m.d.comb += [
                 gatherer.free[half].eq(emitter.free),
@@ -97,7 +97,7 @@ class PointCore(SplitCore):
                 ring.clear.eq(self.clear),
                 ring.store.eq(gatherer.stores[half]),
                 ring.expire.eq(gatherer.expires[half]),
-                ring.payload.eq(getattr(gatherer, f"payload{half}")),
+                ring.payload.eq(gatherer.payload[half]),
                 ring.keeps.eq(gatherer.keeps[half]),
                 ring.fetch.eq(emitter.fetch),
                 ring.fetch_word.eq(emitter.fetch_word),

@@ -36,7 +36,7 @@ class PointGatherer(Component):
         The core's number, constant.
     clear : In(1)
         Begin to count anew; needed once before the first tuple.
-    i0, i1 : In(stream.Signature(routed_layout(params)))
+    i : In(stream.Signature(routed_layout(params))).array(2)
         All tuples in arrival order, for the half that stores R, for the one that stores S. A
         stream's ``ready`` depends on the payloads of both.
     idle : In(1)
@@ -55,7 +55,7 @@ class PointGatherer(Component):
         A bit for each half: the batch is its, and has probes.
     stores, expires : Out(2)
         A bit for each half: a tuple is stored, one expires; with it ``enter`` :
-        Out(point_key_layout), and ``payload0`` or ``payload1`` : Out(payload_bits).
+        Out(point_key_layout), and ``payload`` : Out(payload_bits).array(2).
     count : Out, probes : Out(ArrayLayout(probe_key_layout, probes))
         The batch.
     put : Out(2), put_index : Out, put_seen : Out(seen_layout(params))
@@ -68,8 +68,7 @@ class PointGatherer(Component):
 
     index: Signal
     clear: Signal
-    i0: stream.Interface
-    i1: stream.Interface
+    i: Any
     idle: Signal
     free: Signal
     finished: Signal
@@ -80,8 +79,7 @@ class PointGatherer(Component):
     stores: Signal
     expires: Signal
     enter: View
-    payload0: Signal
-    payload1: Signal
+    payload: Any
     count: Signal
     probes: View
     put: Signal
@@ -95,12 +93,12 @@ class PointGatherer(Component):
             {
                 "index": In(bits_for(params.cores - 1)),
                 **{name: In(1) for name in ("clear", "idle", "begin")},
-                **{f"i{half}": In(stream.Signature(routed_layout(params))) for half in _HALVES},
+                "i": In(stream.Signature(routed_layout(params))).array(2),
                 **{name: In(2) for name in ("free", "finished")},
                 **{name: Out(2) for name in ("put", "keeps", "stores", "expires")},
                 **{name: Out(1) for name in ("waiting", "side", "busy")},
                 "enter": Out(point_key_layout(params)),
-                **{f"payload{half}": Out(params.payload_bits) for half in _HALVES},
+                "payload": Out(params.payload_bits).array(2),
                 "count": Out(bits_for(params.probes)),
                 "probes": Out(data.ArrayLayout(probe_key_layout(params), params.probes)),
                 "put_index": Out(bits_for(params.probes - 1)),
@@ -112,7 +110,7 @@ class PointGatherer(Component):
         """Build the choice of a half, the turns, and the registers of a batch."""
         m = Module()
         params, bits = self.params, _Bits()
-        streams = (self.i0, self.i1)
+        streams = self.i
         prefer = self._balance(m, bits)
         self._halves(m, bits, prefer)
         count = Signal(bits_for(params.probes))
@@ -192,7 +190,7 @@ class PointGatherer(Component):
         prefer = Signal()
         m.d.sync += ahead.eq(ahead + bits.arrives[SIDE_R] - bits.arrives[SIDE_S])
         with m.If(ahead == 0):
-            m.d.comb += prefer.eq(Mux(self.i0.valid & bits.probes[SIDE_R], SIDE_R, SIDE_S))
+            m.d.comb += prefer.eq(Mux(self.i[0].valid & bits.probes[SIDE_R], SIDE_R, SIDE_S))
         with m.Else():
             m.d.comb += prefer.eq(Mux(ahead < 0, SIDE_R, SIDE_S))
         with m.If(self.clear):
@@ -201,7 +199,7 @@ class PointGatherer(Component):
 
     def _halves(self, m: Module, bits: "_Bits", prefer: Signal) -> None:
         """Say of each half what it is offered, and whether it can begin a batch with that."""
-        for half, each in enumerate((self.i0, self.i1)):
+        for half, each in enumerate(self.i):
             turns = []
             for name, event in (("storing", 1), ("expiring", each.p.full)):
                 m.submodules[f"{name}{half}"] = turn = Turn(self.params.cores)
@@ -234,7 +232,7 @@ class PointGatherer(Component):
     def _bodies(self, m: Module, bits: "_Bits", at: Signal) -> Any:
         """Choose the key that arrives; payloads have ways of their own."""
         layout = probe_layout(self.params)
-        bodies = [layout(each.p.body) for each in (self.i0, self.i1)]
+        bodies = [layout(each.p.body) for each in self.i]
         key = signal_of(probe_key_layout(self.params))
         for name in key.shape().members:
             m.d.comb += key[name].eq(Mux(at, bodies[1][name], bodies[0][name]))
@@ -242,7 +240,7 @@ class PointGatherer(Component):
             payload = payload_of(self.params.payload_bits, name=f"entering{half}")
             with m.If(bits.arrives[half]):
                 m.d.sync += payload.eq(bodies[half].payload)
-            m.d.comb += getattr(self, f"payload{half}").eq(payload)
+            m.d.comb += self.payload[half].eq(payload)
         return key
 
 
