@@ -144,9 +144,7 @@ class ScanCore(Component):
             m.d.sync += [
                 probe_side.eq(self.i.p.side),
                 full.eq(self.i.p.full),
-                r_probe.valid.eq(1),
                 r_probe.body.eq(self.i.p.body[: layouts["r"].size]),
-                s_probe.valid.eq(1),
                 s_probe.body.eq(self.i.p.body[: layouts["s"].size]),
             ]
         for side, sub_window, probe in ((SIDE_R, r, r_probe), (SIDE_S, s, s_probe)):
@@ -182,14 +180,15 @@ class ScanCore(Component):
             next_word = payload_of(word_bits(params), name="next_word")
             word = sub_window.scan_word
             m.d.comb += [
-                sub_window.scan.eq(scan),
                 # What expires as a tuple is stored is read in its own side's first word.
                 word.eq(Mux(resting | sub_window.arrive, sub_window.first_word, next_word)),
-                sub_window.scan_first.eq(takes),
-                sub_window.scan_last.eq(Mux(takes, one, left == 2)),
+                # Known before it is known that a tuple is taken; without one nothing is compared.
+                sub_window.scan_first.eq(resting),
+                sub_window.scan_last.eq(Mux(resting, one, left == 2)),
             ]
             with m.If(resting | goes_on):
                 m.d.sync += next_word.eq(Mux(word == params.segment_words - 1, 0, word + 1))
+        m.d.sync += [r_probe.valid.eq(scan), s_probe.valid.eq(scan)]
         self._compare(m, matcher, (r, s), scan, (probe_side, r_probe, s_probe))
         m.d.comb += self.hold.eq(matcher.hold)
         place = add_place(m, self, matcher.results)

@@ -53,13 +53,13 @@ class SubWindow(Component):
         word while the sub-window is empty.
     is_empty, is_single : Out(1)
         A scan takes no word, one.
-    scan : In(1), scan_word : In(word_bits(params)), scan_first, scan_last : In(1)
-        Read this word; it is the first, the last of the scan. ``scan_word`` is ``first_word`` with
-        ``arrive``: what expires lies there.
+    scan_word : In(word_bits(params)), scan_first, scan_last : In(1)
+        Read this word, in a scan its first, its last. It is ``first_word`` with ``arrive``: what
+        expires lies there.
     slots : Out(ArrayLayout(body, lanes))
         The word read a cycle ago.
     live : Out(lanes)
-        Which of its slots are in the window.
+        Which of its slots are in the window, if it was read for a scan.
     evicted : Out(1)
         Pulse, if there are timestamps: a tuple expired by count before its time, two cycles ago.
     """
@@ -73,7 +73,6 @@ class SubWindow(Component):
     words: Signal
     is_empty: Signal
     is_single: Signal
-    scan: Signal
     scan_word: Signal
     scan_first: Signal
     scan_last: Signal
@@ -84,7 +83,7 @@ class SubWindow(Component):
     def __init__(self, params: DesignParams, body: data.StructLayout) -> None:
         self.params = params
         self.body = body
-        flags = ("clear", "arrive", "full", "scan", "scan_first", "scan_last")
+        flags = ("clear", "arrive", "full", "scan_first", "scan_last")
         super().__init__(
             {
                 "index": In(bits_for(params.cores - 1)),
@@ -161,7 +160,7 @@ class SubWindow(Component):
         mask = Mux(self.scan_first & wraps, both, older & newer)
         # The word where a full ring closes is the first and is not met again at the end.
         closed = self.scan_last & ~self.scan_first & wraps
-        m.d.sync += self.live.eq(Mux(self.scan, Mux(closed, ~Const(0, lanes), mask), 0))
+        m.d.sync += self.live.eq(Mux(closed, ~Const(0, lanes), mask))
 
         oldest = signal_of(self.body)
         expired = payload_of(position_layout(params), name="expired")
