@@ -149,7 +149,7 @@ class LineEnd(Component):
     o : Out(stream.Signature(layout))
         From a :class:`~streamjoin_hw.rtl.streams.PingPongReg`.
     busy : Out(1)
-        A result is inside.
+        A result is inside; from a register, a cycle late.
     """
 
     line_i: View
@@ -201,7 +201,7 @@ class LineEnd(Component):
             for name, many in (("begin", 0), ("end", 0), ("level", 1))
         )
         waits, takes = (Signal(name=name) for name in ("waits", "takes"))
-        lost = Signal(name="lost", reset_less=True)
+        lost, inside = (Signal(name=name, reset_less=True) for name in ("lost", "inside"))
         m.d.comb += [
             write.addr.eq(end),
             write.data.eq(arrives.body),
@@ -211,12 +211,13 @@ class LineEnd(Component):
             output.i.valid.eq(waits),
             output.i.payload.eq(read.data),
             takes.eq(waits & output.i.ready),
-            self.busy.eq(waits | output.busy | Cat(*on_way).any()),
+            self.busy.eq(inside),
             Assert(~lost, "a line's queue overflowed"),
         ]
         wiring.connect(m, output.o, wiring.flipped(self.o))
         m.d.sync += [
             lost.eq(arrives.valid & (level == self.places)),
+            inside.eq(waits | output.busy | Cat(*on_way).any()),
             end.eq(end + arrives.valid),
             begin.eq(begin + takes),
             level.eq(level + arrives.valid - takes),
