@@ -359,7 +359,7 @@ class LinePassage(Passage):
     HOPS = 1
 
     def __init__(self) -> None:
-        super().__init__(2, self.PLACES + 4 + self.HOPS)
+        super().__init__(2, self.PLACES + 4 + self.HOPS, busy_delay=1)
 
     def parts(self, m: Module) -> tuple[list[Any], Any, Any]:
         """Make the line between two streams and one."""
@@ -374,7 +374,8 @@ class LinePassage(Passage):
         end.places = self.PLACES
         m.d.comb += end.o.ready.eq(self.free(1, "o_ready"))
         on_line = Cat(*(place.line_o.valid for place in places)).any()
-        return [place.results for place in places], end.o, end.busy | on_line
+        # A core says at the earliest a cycle late that there is something on its place.
+        return [place.results for place in places], end.o, end.busy | self.last(m, on_line)
 
 
 class LinkPassage(Passage):
