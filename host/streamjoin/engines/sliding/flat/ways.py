@@ -23,7 +23,7 @@ by two parts, each about 5 ns."""
 STRIP_BITS = 9
 """Bits of a strip in a code by two parts."""
 
-STRIPS_OF_A_RANGE = 0.5
+STRIPS_OF_A_RANGE = 1.0
 """Strips of a band that a range covers on average: it then meets one more."""
 
 MIN_STRIPS = 2
