@@ -20,8 +20,6 @@ class Buffers:
         Serial number of row 0.
     lacking : bool
         Whether a row may lack a value.
-    order_codes : tuple of ndarray of uint32
-        Codes by which those of a strip are ordered, and ranges of opposite ones: work space.
     """
 
     def __init__(self, rows: int, terms: int, ranged: bool) -> None:
@@ -42,7 +40,6 @@ class Buffers:
         elif ranged:
             self.from_values, self.to_values = (each.T for each in self._held[1:])
         self.keys, self.lows, self.highs = (np.zeros(rows, dtype=np.uint32) for _ in range(3))
-        self.order_codes = tuple(np.empty(rows, dtype=np.uint32) for _ in range(3))
         self.missing = np.zeros(rows, dtype=np.bool_)
         self._by_row = [
             self.ts, self.numbers, self.missing, self.keys, self.lows, self.highs, *self._held

@@ -201,6 +201,15 @@ class Strips:
         """Replace codes of strips, and ranges of them, by those of strips and the order within."""
         _kernels().code_strips(self._cuts, self._tables, self.order_bits, first, end, *by, *order)
 
+    def code_words(
+        self, first: int, end: int, by: tuple[Any, ...], words: tuple[Any, ...], band: Any
+    ) -> tuple[int, int]:
+        """As :meth:`code` by a band's words, of which it returns the range."""
+        lowest, highest = _kernels().code_words_in_strips(
+            self._cuts, self._tables, self.order_bits, *words, band, first, end, *by
+        )
+        return lowest, highest
+
 
 def _with_room(codes: Codes) -> Codes:
     """Return codes with others at equal distances, also below and above."""
