@@ -1,11 +1,10 @@
 """The flat index of a live join: buffers of tuples, and indexes that stay from call to call.
 
 Each stream has buffers with room for a few windows. Arrivals are appended to them; when they are
-full, the live tuples are moved to their front and the indexes are made anew, so that its cost is
-shared by as many arrivals as were appended. The same restores the indexes after a call that failed.
+full, the live tuples are moved to their front, over others, and keep their codes and their places
+in the indexes. After a call that failed the indexes are made anew from the buffers.
 
-Memory beside the indexes: 29 bytes a row of the buffers and 8 for each term, 24 if one is a band,
-and 12 where codes are by strips (:mod:`~streamjoin.engines.sliding.flat.ways`).
+Memory beside the indexes: 29 bytes a row of the buffers and 8 for each term, 24 if one is a band.
 Buffers have up to 2.5 times as many rows as tuples were live when they were made.
 """
 
