@@ -33,6 +33,14 @@ def stream(rng: np.random.Generator) -> dict[str, Any]:
     }
 
 
+def test_two_bands_with_a_stream_that_has_no_tuples() -> None:
+    bands, side = ["k=k:1:1", "x=x:1:1"], {"k": np.arange(3), "x": np.arange(3.0)}
+    nothing = {name: values[:0] for name, values in side.items()}
+    for sides in ((side, nothing), (nothing, side)):
+        found = sj.join(*sides, band=bands, window="count:2", engine="ibwj-flat")
+        assert len(found) == 0
+
+
 class Moves:
     """Small buffers, and how often some were moved in place."""
 

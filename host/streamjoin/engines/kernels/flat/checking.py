@@ -41,7 +41,7 @@ def ask_pairs(
 ) -> None:
     """Prefetch what a check reads of the first candidates."""
     # One of the words of a row that lie side by side is enough.
-    step = U64(max(1, LINE_BYTES // terms.s_lo.strides[0]))
+    step = U64(max(1, LINE_BYTES // max(1, terms.s_lo.strides[0])))  # 0 where there are no rows
     apart = abs(terms.s_hi.ctypes.data - terms.s_lo.ctypes.data) >= LINE_BYTES
     for at in range(start, min(end, start + U64(ASKED))):
         r_row, s_row = U64(out[r_at + at]), U64(out[s_at + at])
