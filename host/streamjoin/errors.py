@@ -17,6 +17,7 @@ __all__ = [
     "InputError",
     "InputWarning",
     "MismatchError",
+    "NoColumnError",
     "StoreError",
     "StreamJoinError",
     "TooLargeError",
@@ -32,6 +33,10 @@ MAX_REASON_CHARACTERS = 200
 NARROWER = "narrow the predicate or the window"
 IN_PARTS = "join a part of the input at a time"
 """What to do about a result that is too large."""
+
+
+class NoColumnError(InputError):
+    """An input lacks a column."""
 
 
 class UnsupportedError(StreamJoinError, ValueError):

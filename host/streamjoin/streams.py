@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from streamjoin.errors import InputError
+from streamjoin.errors import InputError, NoColumnError, StreamJoinError
 from streamjoin.inputs.agreement import comparable
 from streamjoin.inputs.batches import Batch, as_batch, from_file, read_once
 from streamjoin.inputs.conversion import warn_of_integers_as_floats
@@ -65,10 +65,12 @@ def as_streams(
         return _with_stored(stored, batch, _called(s, "s"), predicate, lateness_us)
     if same and hasattr(r, "read_next_batch"):  # a reader gives its rows once
         r = s = read_once(r, "r and s")
-    batches = [
-        _batch(r, predicate.r_columns, arrivals.r, "r"),
-        _batch(s, predicate.s_columns, arrivals.s, "s"),
-    ]
+    try:
+        r_batch = _batch(r, predicate.r_columns, arrivals.r, "r")
+    except NoColumnError as error:
+        _refuse_both(error, s, predicate.s_columns, arrivals.s)
+        raise
+    batches = [r_batch, _batch(s, predicate.s_columns, arrivals.s, "s")]
     streams = _streams(batches, [_called(r, "r"), _called(s, "s")], predicate, lateness_us)
     if arrivals.r.window:
         _warn_of_distance(*streams)
@@ -83,6 +85,16 @@ def _batch(given: Any, columns: list[str], arrival: ArrivalColumn, name: str) ->
     if isinstance(given, Path):
         return from_file(given, columns, arrival)
     return as_batch(given, columns, arrival, name)
+
+
+def _refuse_both(error: NoColumnError, s: Any, columns: list[str], arrival: ArrivalColumn) -> None:
+    """Refuse R, which lacks a column, and S with it if S lacks one too."""
+    try:
+        _batch(s, columns, arrival, "s")
+    except NoColumnError as of_s:
+        raise NoColumnError(f"{error}; {of_s}") from None
+    except StreamJoinError:  # another one, which is told when R is right
+        return
 
 
 def _called(given: Any, name: str) -> str:

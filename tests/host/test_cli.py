@@ -38,6 +38,11 @@ def test_late_rows_are_joined_within_a_lateness_and_counted_beyond(
 
 MISTAKES = {
     "a missing column": (["--on", "nothere"], {}, "there is no column 'nothere'; it has k"),
+    "a column that both lack": (
+        ["--on", "nothere"],
+        {},
+        "s.parquet: there is no column 'nothere'; it has k",
+    ),
     "a misspelt column": (["--on", "K"], {}, "no column 'K'; it has k, x, y, z, ts: did you mean"),
     "a misspelt ts": (["--on", "k", "--ts", "Ts"], {}, "no arrival column 'Ts'; it has k, x, y, z"),
     "a misspelt flag": (["--on", "k", "--ouput", "p"], {}, "did you mean --output?; see streamjo"),

@@ -5,6 +5,7 @@ import json
 import re
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from streamjoin_common.contract import DesignParams, ParameterError
 from streamjoin_common.contract.presets import PRESETS
 from streamjoin_common.errors import UsageError
 from streamjoin_common.storage import StorageError
+from streamjoin_hw.cli import terminal
 
 
 def test_simulate_prints_a_table_with_a_verdict(capsys: pytest.CaptureFixture[str]) -> None:
@@ -186,9 +188,53 @@ def test_a_mistake_is_one_sentence(words: tuple[str, ...], sentence: str) -> Non
     assert caught.value.exit_status == 2
 
 
-def test_a_window_that_does_not_fit_is_named() -> None:
-    with pytest.raises(ParameterError, match=r"^window_r must be an integer from 1 to 32, not 33$"):
-        run("simulate", "--preset", "tiny", "--window-r", "33")
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (
+            ("simulate", "--preset", "tiny", "--window-r", "33"),
+            "--window-r must be an integer from 1 to 32, not 33",
+        ),
+        (
+            ("simulate", "--preset", "tiny", "--window-r", "9", "--window-s", "1"),
+            "--window-r must be at most 8 while --window-s is 1 (a segment holds 8 tuples), not 9",
+        ),
+        (
+            ("manifest", "--preset", "tiny", "--param", "lanes=65"),
+            "--param lanes must be an integer from 1 to 64, not 65",
+        ),
+        (
+            ("latency", "--param", "segment_tuples=16", "--cores", "2000"),
+            "--cores must be an integer from 1 to 1024, not 2000",
+        ),
+    ],
+)
+def test_a_design_input_that_does_not_fit_is_named_as_it_is_typed(
+    words: tuple[str, ...], sentence: str
+) -> None:
+    with pytest.raises(ParameterError, match=f"^{re.escape(sentence)}$") as caught:
+        run(*words)
+    assert caught.value.exit_status == 2
+
+
+def test_a_stage_that_lasts_is_reported_again(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said, again = terminal.say, threading.Event()
+
+    def noted(message: str) -> None:
+        said(message)
+        if "still after" in message:
+            again.set()
+
+    monkeypatch.setattr(terminal, "say", noted)
+    monkeypatch.setattr(terminal, "REPEATED_S", 0.01)
+    with terminal.stages("two placements") as report:
+        report("1 of 2, route")
+        assert again.wait(60)
+    told = capsys.readouterr().err.splitlines()
+    assert told[0] == "two placements: 1 of 2, route"
+    assert re.fullmatch(r"two placements: 1 of 2, route, still after \d+ s", told[1])
 
 
 def test_importing_the_verb_imports_nothing_heavy() -> None:

@@ -242,9 +242,10 @@ def fake_record(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     asked: list[int] = []
 
     def stand_in(
-        params: DesignParams, target: Any, settings: Settings, _tell: Callable[[str], None]
+        params: DesignParams, target: Any, settings: Settings, tell: Callable[[str], None]
     ) -> dict[str, Any]:
         asked.append(params.cores)
+        tell("route")
         if params.cores == 4 and asked.count(4) == 1:
             raise KeyboardInterrupt
         uses = {name: Use(1000 + 700 * params.cores, 83_640) for name in ("lut", "ff")}
@@ -273,7 +274,9 @@ def test_an_interrupted_study_goes_on_where_it_was(
     assert fake_record == [2, 4, 4, 8]
     assert run(*words, str(tmp_path), "--json") == 0
     assert fake_record == [2, 4, 4, 8]
-    table = capsys.readouterr().out
+    table, told = capsys.readouterr()
+    assert "3 placements for ecp5-85k: 1 of 3, 2 cores, seed 1, route" in told
+    assert "3 placements for ecp5-85k: 3 of 3, 8 cores, seed 1, route" in told
     assert "A further core costs 700 LUT; in handshake join's table 1 it costs 653" in table
     assert "From 2 to 8 cores the clock falls by 6.1 %." in table
     # Another placement is another point, and the slower of two counts.

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from streamjoin import memory
-from streamjoin.errors import InputError, UnavailableError, in_one_line
+from streamjoin.errors import InputError, NoColumnError, UnavailableError, in_one_line
 from streamjoin.inputs.csv import read_csv, refuse_other_marks
 from streamjoin_common import decoded
 from streamjoin_common.installed.checks import not_installed
@@ -207,7 +207,7 @@ def require_columns(
         if name not in have:
             listed = ", ".join(have) or "none"
             near = did_you_mean(name, have)
-            raise InputError(f"{source}: there is no column {name!r}; it has {listed}{near}")
+            raise NoColumnError(f"{source}: there is no column {name!r}; it has {listed}{near}")
     ts = None if arrival is None else arrival.among(have, source)
     for name in dict.fromkeys([*columns, *([ts] if ts else [])]):
         if have.count(name) > 1:

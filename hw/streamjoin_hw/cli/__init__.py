@@ -19,7 +19,13 @@ from streamjoin_common.errors import UsageError
 from streamjoin_common.installed.completing import complete
 from streamjoin_common.suggestions import did_you_mean
 from streamjoin_hw.cli.latency import configure as configure_latency
-from streamjoin_hw.cli.options import GROUP_HELP, chosen_group, design_from, parameters_help
+from streamjoin_hw.cli.options import (
+    GROUP_HELP,
+    as_typed,
+    chosen_group,
+    design_from,
+    parameters_help,
+)
 from streamjoin_hw.cli.power import configure as configure_power
 from streamjoin_hw.cli.prove import configure as configure_prove
 from streamjoin_hw.cli.rate import configure as configure_rate
@@ -351,7 +357,10 @@ class HardwareVerb:
     def run(self, arguments: argparse.Namespace) -> int:
         """Run the chosen action; returns the exit status."""
         _check_outputs(arguments)
-        status: int = arguments.action_run(arguments)
+        try:
+            status: int = arguments.action_run(arguments)
+        except ParameterError as error:
+            raise ParameterError(as_typed(str(error), vars(arguments))) from error
         return status
 
 

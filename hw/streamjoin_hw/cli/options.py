@@ -5,7 +5,7 @@ import importlib.util
 import inspect
 import re
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -113,6 +113,23 @@ def _theta_in(string: str) -> Theta:
     if not hasattr(module, name):
         raise UsageError(f"--param theta: {file} has no function {name!r}")
     return Theta.of(getattr(module, name))
+
+
+def as_typed(message: str, flags: Collection[str]) -> str:
+    """Name design inputs in an error as the user types them.
+
+    What an action has a flag for is called by that, another parameter at the beginning
+    ``--param`` NAME. In mid-sentence only a name that is no word is one.
+    """
+
+    def typed(found: re.Match[str]) -> str:
+        name = found[0]
+        if name in flags:
+            return f"--{name.replace('_', '-')}"
+        is_parameter = name in (field.name for field in dataclasses.fields(DesignParams))
+        return f"--param {name}" if is_parameter and not found.start() else name
+
+    return re.sub(r"^[a-z]\w*(?= must )|\b[a-z]+_\w+", typed, message)
 
 
 def design_from(preset: str | None, overrides: list[str]) -> DesignParams:

@@ -2,6 +2,7 @@
 
 import json
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -27,6 +28,10 @@ __all__ = [
 
 PATIENCE_S = 5.0
 """Seconds after which a stage is reported with the time since the beginning."""
+
+
+REPEATED_S = 30.0
+"""Seconds after which a stage that lasts is reported again where no terminal shows the time."""
 
 
 def say(message: str) -> None:
@@ -72,7 +77,8 @@ def progress(what: str, total: int, *, hidden_below: int) -> Iterator[Callable[[
 def stages(what: str) -> Iterator[Callable[[str], None]]:
     """Show the stage of a long run on standard error; yields a function that takes its name.
 
-    On a terminal one line with the time since the beginning, elsewhere a line for each stage.
+    On a terminal one line with the time since the beginning, elsewhere a line for each stage, and
+    again for one that lasts.
     """
     from rich.console import Console
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -80,13 +86,26 @@ def stages(what: str) -> Iterator[Callable[[str], None]]:
     console = Console(stderr=True)
     began_s = time.monotonic()
     if not console.is_terminal:
+        ended, lasts = threading.Event(), [""]
 
         def report(stage: str) -> None:
             elapsed_s = time.monotonic() - began_s
             after = f", after {elapsed_s:.0f} s" if elapsed_s > PATIENCE_S else ""
             say(f"{what}: {stage}{after}")
+            lasts[0] = stage
 
-        yield report
+        def repeat() -> None:
+            while not ended.wait(REPEATED_S):
+                if lasts[0]:
+                    say(f"{what}: {lasts[0]}, still after {time.monotonic() - began_s:.0f} s")
+
+        repeating = threading.Thread(target=repeat, name="stages", daemon=True)
+        repeating.start()
+        try:
+            yield report
+        finally:
+            ended.set()
+            repeating.join(PATIENCE_S)
         return
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as bar:

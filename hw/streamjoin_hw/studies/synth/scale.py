@@ -136,13 +136,13 @@ def sweep(
     StorageError
         If a point cannot be written.
     """
-    records = []
+    records, total = [], len(counts) * len(settings)
     for done, (cores, each) in enumerate(itertools.product(counts, settings), start=1):
         params = dataclasses.replace(base, cores=cores)
         path = point_file(folder, cores, each.seed)
         recorded = _kept(path)
         if recorded is None or not is_current(recorded, target, each, params):
-            what = f"{cores} cores, seed {each.seed}"
+            what = f"{done} of {total}, {cores} cores, seed {each.seed}"
             try:
                 recorded = record(params, target, each, _prefixed(report, what))
             except ToolError as error:

@@ -15,6 +15,8 @@ U32, U64 = np.uint32, np.uint64
 MANY = 16
 """Candidates of an arrival beyond which most fail."""
 
+LINE_BYTES = 64
+
 ASKED = 256
 """Candidates of which what a check reads is prefetched."""
 
@@ -38,12 +40,16 @@ def ask_pairs(
     terms: Terms, out: Codes, r_at: np.uint64, s_at: np.uint64, start: np.uint64, end: np.uint64
 ) -> None:
     """Prefetch what a check reads of the first candidates."""
+    # One of the words of a row that lie side by side is enough.
+    step = U64(max(1, LINE_BYTES // max(1, terms.s_lo.strides[0])))  # 0 where there are no rows
+    apart = abs(terms.s_hi.ctypes.data - terms.s_lo.ctypes.data) >= LINE_BYTES
     for at in range(start, min(end, start + U64(ASKED))):
         r_row, s_row = U64(out[r_at + at]), U64(out[s_at + at])
-        for term in range(U64(terms.r.shape[0])):
+        for term in range(U64(0), U64(terms.r.shape[0]), step):
             prefetch_cell(terms.r, term, r_row)
             prefetch_cell(terms.s_lo, term, s_row)
-            prefetch_cell(terms.s_hi, term, s_row)
+            if apart:
+                prefetch_cell(terms.s_hi, term, s_row)
 
 
 @fused

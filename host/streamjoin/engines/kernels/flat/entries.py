@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamjoin.engines.kernels.atomics import fetch_add
-from streamjoin.engines.kernels.flat.blocks import BLOCK, LANES, NEXT, SEALED, free_lane
+from streamjoin.engines.kernels.flat.blocks import BLOCK, ENTRIES, LANES, NEXT, SEALED, free_lane
 from streamjoin.engines.kernels.flat.cuts import CUT_WORDS, NEXT_FREE, Words, block_of, map_of
 from streamjoin.engines.kernels.flat.plans import EXPIRED, KEY, NOWHERE, OWN, ROW
 from streamjoin.engines.kernels.jit import fused, uncounted
@@ -102,3 +102,27 @@ def refill(
         if lows[row] <= highs[row]:
             block = block_of(flat.tables, by, keys[row])
             insert(flat, U64(cut), block, keys[row], U32(row) + U32(base), live)
+
+
+@uncounted
+def renumber(flat: Flat, first: int, end: int, live: int, less: int) -> None:
+    """Make rows of entries less, and remove those that are not live.
+
+    Parameters
+    ----------
+    flat : Flat
+        The indexes.
+    first, end : int
+        Blocks.
+    live : int
+        Number of the first live row, plus one.
+    less : int
+        What is subtracted.
+    """
+    for block in range(U64(first), U64(end)):
+        at = block * U64(BLOCK)
+        for word in range(at + U64(LANES), at + U64(LANES + ENTRIES)):
+            row = flat.slots[word]
+            flat.slots[word] = row - U32(less) if row >= U32(live) else U32(0)
+        sealed = flat.slots[at + U64(SEALED)]
+        flat.slots[at + U64(SEALED)] = sealed - U32(less) if sealed >= U32(live) else U32(0)

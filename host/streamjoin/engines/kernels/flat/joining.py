@@ -41,8 +41,8 @@ which a thread resumes; pairs that it has moved to the output of those written t
 and where its chunk of the output has room, and ends."""
 
 STATE_WORDS = 16
-TOGETHER = 16
-"""Arrivals whose candidates are checked together."""
+TOGETHER = 12
+"""Arrivals whose candidates are found together, and then checked together."""
 
 
 @fused
@@ -226,13 +226,15 @@ def _join_checked(
 ) -> tuple[np.uint64, np.uint64]:
     """As :func:`join_planned`, where candidates are checked.
 
-    They are found for a few arrivals, and then checked for all of these: meanwhile what a check
-    reads of them is fetched. Both rows of each are written at once, so that where nothing is asked
-    of an arrival's matches together no branch depends on how many an arrival has.
+    They are found for a few arrivals and checked after those of the next few: meanwhile what a
+    check reads of them is fetched. Both rows of each are written at once, so that where nothing is
+    asked of an arrival's matches together no branch depends on how many an arrival has.
     """
-    done, is_full, by_arrival = first, False, counted or inner
+    done = at = first
+    end, is_full, by_arrival = written, False, counted or inner
     while done < planned and not is_full:
-        goal, at, end = min(planned, done + U64(TOGETHER)), done, written
+        # From ``written`` to ``end`` are the candidates of the arrivals from ``done`` to ``at``.
+        found_at, found, goal = at, end, min(planned, at + U64(TOGETHER))
         while at < goal:
             ahead = at + U64(AHEAD)
             if ahead < planned:
@@ -241,14 +243,14 @@ def _join_checked(
                 row, start = plan[at, U64(ROW)], end
                 of_s = U64(row) > r_rows
                 own, other = (base + room, base) if of_s else (base, base + room)
-                found = _find(
+                stop = _find(
                     flat, r_rows, order_bits, plan, at, out, other + start, other + limit, state,
                     words,
                 )  # fmt: skip
-                if found == NO_ROOM:
+                if stop == NO_ROOM:
                     is_full = at == done  # else there may be room when those before are checked
                     break
-                end = found - other
+                end = stop - other
                 number = row - (U32(r_rows + U64(1)) if of_s else U32(1))
                 fill(out, own + start, number)  # a look-up left room for it
                 for pair in range(own + start + U64(LANES), own + end):
@@ -257,25 +259,28 @@ def _join_checked(
                     plan[at, U64(NEXT_BLOCK)] = U32(end - start)
             insert_planned(flat, r_rows, plan, at)
             at += U64(1)
-        goal, at, done = at, done, at
-        ask_pairs(terms, out, base, base + room, written, end)
+        ask_pairs(terms, out, base, base + room, found, end)
         if not by_arrival:
-            are_many = end - written > U64(MANY) * (done - at)
-            written = check(terms, are_many, out, base, base + room, written, end, written)
-            continue
-        end = written
-        while at < goal:
-            if plan[at, U64(SPAN)] != U32(0):
-                start, end = end, end + U64(plan[at, U64(NEXT_BLOCK)])
-                are_many = end - start > U64(MANY)
-                kept = check(terms, are_many, out, base, base + room, start, end, written)
+            are_many = found - written > U64(MANY) * (found_at - done)
+            written = check(terms, are_many, out, base, base + room, written, found, written)
+            done = found_at
+        stop = written
+        while done < found_at:
+            if plan[done, U64(SPAN)] != U32(0):
+                start, stop = stop, stop + U64(plan[done, U64(NEXT_BLOCK)])
+                are_many = stop - start > U64(MANY)
+                kept = check(terms, are_many, out, base, base + room, start, stop, written)
                 if inner:
-                    other = base if U64(plan[at, U64(ROW)]) > r_rows else base + room
+                    other = base if U64(plan[done, U64(ROW)]) > r_rows else base + room
                     sort(out, other + written, other + kept)
                 if counted:
-                    counts[count_at + number_of(plan, at)] = U32(kept - written)
+                    counts[count_at + number_of(plan, done)] = U32(kept - written)
                 written = kept
-            at += U64(1)
+            done += U64(1)
+        for pair in range(found, end):
+            to = written + (pair - found)
+            out[base + to], out[base + room + to] = out[base + pair], out[base + room + pair]
+        end = written + (end - found)
     return done, written
 
 

@@ -5,7 +5,7 @@ of ``values``, shape (terms, room), of which each call codes the rows from ``fir
 ``end``.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -94,42 +94,59 @@ def find_range(values: Int64s, term: int, first: int, end: int) -> tuple[int, in
     return range_of(values, term, first, end)
 
 
+class Band(NamedTuple):
+    """Codes of a band's words: distances from ``base``, ``shift`` bits shorter.
+
+    Words from ``base`` to ``top`` have codes.
+    """
+
+    term: int
+    base: int
+    top: int
+    shift: int
+
+
+@fused
+def coded(
+    values: Int64s, lows64: Int64s, highs64: Int64s, band: Band, row: np.uint64
+) -> tuple[np.uint32, np.uint32, np.uint32]:
+    """Return the code of a word, and the range of those that it meets, ``low > high`` if none."""
+    base, top, shift = band.base, band.top, U64(band.shift)
+    low, high = lows64[band.term, row], highs64[band.term, row]
+    key = U32((U64(values[band.term, row]) - U64(base)) >> shift)
+    if low > high or high < base or low > top:
+        return key, U32(1), U32(0)
+    lowest = U32((U64(max(low, base)) - U64(base)) >> shift)
+    return key, lowest, U32((U64(min(high, top)) - U64(base)) >> shift)
+
+
 @kernel
 def code_band(
     values: Int64s,
     lows64: Int64s,
     highs64: Int64s,
-    term: int,
+    given_band: tuple[int, int, int, int],
     first: int,
     end: int,
-    base: int,
-    top: int,
-    shift: int,
     keys: Codes,
     lows: Codes,
     highs: Codes,
 ) -> tuple[int, int]:
-    """Code words of a band in their order: distances from ``base``, ``shift`` bits shorter.
+    """Code words of a band in their order, and what they meet.
 
-    Words from ``base`` to ``top`` have codes: if one is beyond, none is coded. Of a range that
-    meets no such word nothing is left.
+    ``given_band`` are the fields of a :class:`Band`, without its name as a call is shorter.
 
     Returns
     -------
     lowest, highest : int
-        Range of the words.
+        Range of the words; if one has no code, none is coded.
     """
-    lowest, highest = range_of(values, term, first, end)
-    if lowest < base or highest > top:
+    band = Band(*given_band)
+    lowest, highest = range_of(values, band.term, first, end)
+    if lowest < band.base or highest > band.top:
         return lowest, highest
-    for row in range(first, end):
-        low, high = lows64[term, row], highs64[term, row]
-        keys[row] = U32((U64(values[term, row]) - U64(base)) >> U64(shift))
-        if low > high or high < base or low > top:
-            lows[row], highs[row] = U32(1), U32(0)
-        else:
-            lows[row] = U32((U64(max(low, base)) - U64(base)) >> U64(shift))
-            highs[row] = U32((U64(min(high, top)) - U64(base)) >> U64(shift))
+    for row in range(U64(first), U64(end)):
+        keys[row], lows[row], highs[row] = coded(values, lows64, highs64, band, row)
     return lowest, highest
 
 

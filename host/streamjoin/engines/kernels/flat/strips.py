@@ -16,6 +16,7 @@ from streamjoin.engines.kernels.flat.cuts import (
     block_at,
     map_of,
 )
+from streamjoin.engines.kernels.flat.live import Band, coded, range_of
 from streamjoin.engines.kernels.jit import fused, kernel, uncounted
 
 Codes = NDArray[np.uint32]
@@ -30,6 +31,35 @@ def _strip_of(tables: Words, by: Map, code: np.uint32, strip_bits: np.uint64) ->
     if by.hashed:
         return ((U64(code) * GOLDEN) & U64(0xFFFFFFFF)) >> (U64(32) - strip_bits)
     return block_at(tables, by, U64(code))
+
+
+@fused
+def _place(
+    tables: Words,
+    by: Map,
+    within: Map,
+    bits: np.uint64,
+    row: np.uint64,
+    keys: Codes,
+    lows: Codes,
+    highs: Codes,
+    order: tuple[np.uint32, np.uint32, np.uint32],
+) -> None:
+    """Replace the codes of a row's strips by those of strips and the order within."""
+    strip_bits, (order_key, order_low, order_high) = U64(32) - bits, order
+    strip = _strip_of(tables, by, keys[row], strip_bits)
+    at = block_at(tables, within, U64(order_key))
+    empty = lows[row] > highs[row] or order_low > order_high
+    low, high = strip, strip
+    if not by.hashed:
+        low = _strip_of(tables, by, lows[row], strip_bits)
+        high = _strip_of(tables, by, highs[row], strip_bits)
+    keys[row] = U32((strip << bits) | at)
+    if empty:
+        lows[row], highs[row] = U32(1), U32(0)
+    else:
+        lows[row] = U32((low << bits) | block_at(tables, within, U64(order_low)))
+        highs[row] = U32((high << bits) | block_at(tables, within, U64(order_high)))
 
 
 @uncounted
@@ -64,23 +94,44 @@ def code_strips(
         Codes of the band within strips, and ranges of opposite ones.
     """
     by, within = map_of(cuts, U64(0)), map_of(cuts, U64(CUT_WORDS))
-    bits, strip_bits = U64(order_bits), U64(32 - order_bits)
     for row in range(U64(first), U64(end)):
-        strip = _strip_of(tables, by, keys[row], strip_bits)
-        at = block_at(tables, within, U64(order_keys[row]))
-        empty = lows[row] > highs[row] or order_lows[row] > order_highs[row]
-        low, high = strip, strip
-        if not by.hashed:
-            low = _strip_of(tables, by, lows[row], strip_bits)
-            high = _strip_of(tables, by, highs[row], strip_bits)
-        keys[row] = U32((strip << bits) | at)
-        if empty:
-            lows[row], highs[row] = U32(1), U32(0)
-        else:
-            from_at = block_at(tables, within, U64(order_lows[row]))
-            to_at = block_at(tables, within, U64(order_highs[row]))
-            lows[row] = U32((low << bits) | from_at)
-            highs[row] = U32((high << bits) | to_at)
+        placed = (order_keys[row], order_lows[row], order_highs[row])
+        _place(tables, by, within, U64(order_bits), row, keys, lows, highs, placed)
+
+
+@uncounted
+def code_words_in_strips(
+    cuts: Words,
+    tables: Words,
+    order_bits: int,
+    values: Int64s,
+    lows64: Int64s,
+    highs64: Int64s,
+    given_band: tuple[int, int, int, int],
+    first: int,
+    end: int,
+    keys: Codes,
+    lows: Codes,
+    highs: Codes,
+) -> tuple[int, int]:
+    """As :func:`code_strips`, where the order within is that of a band's words.
+
+    ``given_band`` are the fields of a :class:`~.live.Band`, without its name as a call is shorter.
+
+    Returns
+    -------
+    lowest, highest : int
+        Range of the words; if one has no code, none is coded.
+    """
+    band = Band(*given_band)
+    lowest, highest = range_of(values, band.term, first, end)
+    if lowest < band.base or highest > band.top:
+        return lowest, highest
+    by, within = map_of(cuts, U64(0)), map_of(cuts, U64(CUT_WORDS))
+    for row in range(U64(first), U64(end)):
+        placed = coded(values, lows64, highs64, band, row)
+        _place(tables, by, within, U64(order_bits), row, keys, lows, highs, placed)
+    return lowest, highest
 
 
 @kernel

@@ -12,6 +12,8 @@ Reals = NDArray[Any]
 
 LOWEST, HIGHEST = -(1 << 63), (1 << 63) - 1
 BELOW, ABOVE = -1, 1
+PART = 1 << 62
+"""Maximum that is added to a word at once."""
 
 
 @inlined
@@ -44,7 +46,12 @@ def shift_words(
         Receive the ends; an interval beyond 64 bits is cut, and is empty (``low > high``) if all
         of it is beyond.
     """
+    is_short = len(down) == 1 and len(up) == 1
     for row in range(first, end):
+        word = words[row]
+        if is_short and -PART < word < PART:  # as the parts are: no sum is beyond
+            lows[row], highs[row] = word + down[0], word + up[0]
+            continue
         low, low_beyond = _shifted(words[row], down)
         high, high_beyond = _shifted(words[row], up)
         nothing = low_beyond == ABOVE or high_beyond == BELOW

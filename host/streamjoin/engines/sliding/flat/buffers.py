@@ -1,9 +1,14 @@
 """Tuples of a live join by row, and what an index compares of them."""
 
+import copy
+import math
+
 import numpy as np
 
 from streamjoin.engines.session import Arriving
 from streamjoin.engines.sliding.flat.words import Words
+from streamjoin.memory import aligned_words
+from streamjoin.tuples import Int64s
 
 
 class Buffers:
@@ -15,8 +20,6 @@ class Buffers:
         Serial number of row 0.
     lacking : bool
         Whether a row may lack a value.
-    order_codes : tuple of ndarray of uint32
-        Codes by which those of a strip are ordered, and ranges of opposite ones: work space.
     """
 
     def __init__(self, rows: int, terms: int, ranged: bool) -> None:
@@ -26,31 +29,49 @@ class Buffers:
         self.numbers = np.zeros(rows, dtype=np.int64)
         # A tuple's words lie side by side, so that a check of several terms reads one cache line,
         # and so do the ends of what it meets; for one term each lies apart.
-        self._held = [np.zeros((rows, terms), dtype=np.int64)]
+        self._held = [_words(rows, terms)]
         if ranged and terms > 1:
-            self._held.append(np.zeros((rows, terms, 2), dtype=np.int64))
+            self._held.append(_words(rows, terms, 2))
         elif ranged:
-            self._held += [np.zeros((rows, terms), dtype=np.int64) for _ in range(2)]
+            self._held += [_words(rows, terms) for _ in range(2)]
         self.values = self.from_values = self.to_values = self._held[0].T
         if ranged and terms > 1:
             self.from_values, self.to_values = self._held[1][:, :, 0].T, self._held[1][:, :, 1].T
         elif ranged:
             self.from_values, self.to_values = (each.T for each in self._held[1:])
         self.keys, self.lows, self.highs = (np.zeros(rows, dtype=np.uint32) for _ in range(3))
-        self.order_codes = tuple(np.empty(rows, dtype=np.uint32) for _ in range(3))
         self.missing = np.zeros(rows, dtype=np.bool_)
+        self._by_row = [
+            self.ts, self.numbers, self.missing, self.keys, self.lows, self.highs, *self._held
+        ]  # fmt: skip
         self.base, self.rows, self.lacking = 0, rows, False
 
     def moved(self, first: int, end: int, rows: int) -> "Buffers":
         """Return buffers of so many rows that begin with some of these."""
         ranged = self.from_values is not self.values
         new, count = Buffers(rows, len(self.values), ranged), end - first
-        for name in ("ts", "numbers", "missing", "keys", "lows", "highs"):
-            getattr(new, name)[:count] = getattr(self, name)[first:end]
-        for to, held in zip(new._held, self._held, strict=True):
+        for to, held in zip(new._by_row, self._by_row, strict=True):
             to[:count] = held[first:end]
         new.base, new.lacking = self.base + first, self.lacking
         return new
+
+    def slid(self, first: int, end: int) -> "Buffers":
+        """Return the same memory as buffers that begin with some of these rows.
+
+        They are copied over rows before them, at least as many, so that these buffers still hold
+        them until :meth:`clear_behind` of the new ones.
+        """
+        for held in self._by_row:
+            held[: end - first] = held[first:end]
+        new = copy.copy(self)
+        new.base = self.base + first
+        return new
+
+    def clear_behind(self, end: int) -> None:
+        """Forget the rows from one on."""
+        from streamjoin.engines.kernels.flat.live import NEVER
+
+        self.ts[end:] = NEVER
 
     def append(
         self, side: int, at: int, tuples: Arriving, columns: list[str], words: list[Words]
@@ -89,3 +110,8 @@ class Buffers:
         elif self.lacking:
             self.missing[at:end] = False
         return end, missing is not None
+
+
+def _words(*shape: int) -> Int64s:
+    """Return zeros; those of a tuple lie in as few cache lines as they can."""
+    return aligned_words(2 * math.prod(shape)).view(np.int64).reshape(shape)

@@ -38,6 +38,10 @@ class _Span:
         self.lowest, self.highest = min(self.lowest, lowest), max(self.highest, highest)
         return lowest <= highest and (lowest < self.base or highest > self.top)
 
+    def band(self, term: int) -> tuple[int, int, int, int]:
+        """Return how a term's words are coded: the fields of a kernel's ``Band``."""
+        return term, self.base, self.top, self.shift
+
     def cut(self) -> None:
         """Choose codes for all words that were noted, with as much room on both sides."""
         span = self.highest - self.lowest
@@ -107,11 +111,10 @@ class Coding:
             beyond = self._code_band(buffers, by, first, end, codes)
         if order is None or beyond:
             return beyond
-        if self._code_band(buffers, order, first, end, buffers.order_codes):
-            return True
         assert self._strips is not None
-        self._strips.code(first, end, codes, buffers.order_codes)
-        return False
+        words = (buffers.values, buffers.from_values, buffers.to_values)
+        span = self._spans[order]
+        return span.note(*self._strips.code_words(first, end, codes, words, span.band(order)))
 
     def _is_beyond(self, lowest: int, highest: int) -> bool:
         """Whether words differ whose low 32 bits are equal; then they are mixed."""
@@ -127,8 +130,8 @@ class Coding:
     ) -> bool:
         span = self._spans[term]
         lowest, highest = _kernels().code_band(
-            buffers.values, buffers.from_values, buffers.to_values, term, first, end, span.base,
-            span.top, span.shift, *codes,
+            buffers.values, buffers.from_values, buffers.to_values, span.band(term), first, end,
+            *codes,
         )  # fmt: skip
         return span.note(lowest, highest)
 

@@ -126,10 +126,15 @@ class FlatIndex:
         self._poor, self._patience = False, PATIENCE
         self._seen = self._scanned = self._candidates = 0
 
-    def turn_to(self, columns: Coded, times: "Times") -> None:
-        """Begin anew with other columns of as many rows, of which the first is live."""
-        self._columns, self._times = columns, times
-        self.forget([0, 0])
+    def slide(self, side: int, first: int) -> None:
+        """Let a stream's rows from ``first`` on, all that are live, be those from 0 on."""
+        from streamjoin.engines.kernels.flat import cuts, entries
+
+        self.first_live[side] -= first
+        if self._cut_at[side] >= 0:
+            end, number = self._word(side, cuts.NEXT_FREE), 1 + (self._rows[0] if side else 0)
+            entries.renumber(self.flat, self._bases[side], end, first + number, first)
+            self._cut_at[side] = max(0, self._cut_at[side] - first)
 
     def _plain(self) -> tuple[Any, Any, Any, Any]:
         """Return the columns and the index as plain tuples."""

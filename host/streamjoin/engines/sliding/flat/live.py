@@ -1,11 +1,10 @@
 """The flat index of a live join: buffers of tuples, and indexes that stay from call to call.
 
 Each stream has buffers with room for a few windows. Arrivals are appended to them; when they are
-full, the live tuples are moved to their front and the indexes are made anew, so that its cost is
-shared by as many arrivals as were appended. The same restores the indexes after a call that failed.
+full, the live tuples are moved to their front, over others, and keep their codes and their places
+in the indexes. After a call that failed the indexes are made anew from the buffers.
 
-Memory beside the indexes: 29 bytes a row of the buffers and 8 for each term, 24 if one is a band,
-and 12 where codes are by strips (:mod:`~streamjoin.engines.sliding.flat.ways`).
+Memory beside the indexes: 29 bytes a row of the buffers and 8 for each term, 24 if one is a band.
 Buffers have up to 2.5 times as many rows as tuples were live when they were made.
 """
 
@@ -278,35 +277,55 @@ class FlatSession(Session):
         while batch < min(sum(arriving), self._max_batch):
             batch *= 2
         batch = min(batch, self._max_batch)
+        if (live, batch) == before:
+            self._slide(kept)
+            self._live, self._chosen = live, False
+            return self._index
         buffers = [
             each.moved(first - each.base, end - each.base, ROOM * tuples)
             for each, first, end, tuples in zip(self._buffers, *kept, live, strict=True)
         ]
         times = self._times._replace(r_ts=buffers[0].ts, s_ts=buffers[1].ts)
-        if self._dictionary is not None:
-            self._dictionary.limit_to(
-                [
-                    each.values[:, : end - first]
-                    for each, first, end in zip(buffers, *kept, strict=True)
-                ]
-            )
-        columns = _Columns(buffers[0], buffers[1], self._coding)
-        if (live, batch) == before:
-            index = self._index
-            index.turn_to(columns, times)
-        else:
-            index = FlatIndex(
-                columns,
-                times,
-                (live[0], live[1]),
-                order=self._order,
-                batch=batch,
-                threads=self._threads,
-                min_shared=self._min_shared,
-            )
+        self._limit_strings(buffers, kept)
+        index = FlatIndex(
+            _Columns(buffers[0], buffers[1], self._coding),
+            times,
+            (live[0], live[1]),
+            order=self._order,
+            batch=batch,
+            threads=self._threads,
+            min_shared=self._min_shared,
+        )
         self._buffers, self._index, self._batch = buffers, index, batch
         self._live, self._chosen = live, False
         return index
+
+    def _slide(self, kept: Kept) -> None:
+        """Move what is live to the front of the same buffers.
+
+        That of a stream stays if it would overlap: then there is room behind it. The codes stay,
+        and so do the indexes, in which rows get their new numbers.
+        """
+        buffers = list(self._buffers)
+        for side, each in enumerate(self._buffers):
+            first, end = kept.first[side] - each.base, kept.end[side] - each.base
+            if end - first <= first:
+                buffers[side] = each.slid(first, end)
+                self._index.slide(side, first)
+        self._buffers = buffers
+        for each, end in zip(buffers, kept.end, strict=True):
+            each.clear_behind(end - each.base)
+        self._limit_strings(buffers, kept)
+
+    def _limit_strings(self, buffers: list[Buffers], kept: Kept) -> None:
+        """Forget strings that no live tuple has, if they are many."""
+        if self._dictionary is not None:
+            self._dictionary.limit_to(
+                [
+                    each.values[:, first - each.base : end - each.base]
+                    for each, first, end in zip(buffers, *kept, strict=True)
+                ]
+            )
 
     def _forget(self, kept: Kept) -> None:
         """Forget all but what the windows hold; the indexes are made anew."""

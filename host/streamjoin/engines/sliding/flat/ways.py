@@ -23,7 +23,7 @@ by two parts, each about 5 ns."""
 STRIP_BITS = 9
 """Bits of a strip in a code by two parts."""
 
-STRIPS_OF_A_RANGE = 0.5
+STRIPS_OF_A_RANGE = 1.0
 """Strips of a band that a range covers on average: it then meets one more."""
 
 MIN_STRIPS = 2
@@ -200,6 +200,15 @@ class Strips:
     def code(self, first: int, end: int, by: tuple[Any, ...], order: tuple[Any, ...]) -> None:
         """Replace codes of strips, and ranges of them, by those of strips and the order within."""
         _kernels().code_strips(self._cuts, self._tables, self.order_bits, first, end, *by, *order)
+
+    def code_words(
+        self, first: int, end: int, by: tuple[Any, ...], words: tuple[Any, ...], band: Any
+    ) -> tuple[int, int]:
+        """As :meth:`code` by a band's words, of which it returns the range."""
+        lowest, highest = _kernels().code_words_in_strips(
+            self._cuts, self._tables, self.order_bits, *words, band, first, end, *by
+        )
+        return lowest, highest
 
 
 def _with_room(codes: Codes) -> Codes:
