@@ -30,7 +30,8 @@ class Crew:
     """Threads that work in steps.
 
     The first exception in a thread is raised by the step that it happened in, after all threads
-    have ended; Ctrl-C ends them as well. For both, work must call :meth:`check` (or take its rows
+    have ended; Ctrl-C ends them as well. When the crew is left no call of its work is running or
+    will run, whatever was interrupted. For both, work must call :meth:`check` (or take its rows
     from :meth:`pieces`) at least every few hundred milliseconds.
 
     Parameters
@@ -44,6 +45,9 @@ class Crew:
         self._pools = [ThreadPoolExecutor(1) for _ in range(threads)]
         self._helper = ThreadPoolExecutor(1)
         self._stopping = threading.Event()
+        # What was asked for and is not known to be done. An interrupt may arrive while a pool
+        # starts a thread, which then works although nobody was told so.
+        self._asked: list[Future[Any]] = []
 
     def __enter__(self) -> "Crew":
         return self
@@ -55,8 +59,30 @@ class Crew:
         trace: TracebackType | None,
     ) -> None:
         self._stopping.set()
-        for pool in (*self._pools, self._helper):
-            pool.shutdown(wait=True, cancel_futures=True)
+        interrupt = None
+        while True:
+            try:
+                for future in self._asked:
+                    future.cancel()
+                while wait(self._asked, POLL_S).not_done:
+                    pass
+                for pool in (*self._pools, self._helper):
+                    pool.shutdown(wait=True, cancel_futures=True)
+                break
+            except KeyboardInterrupt as another:  # what they write to may outlive the crew
+                interrupt = another
+        if interrupt is not None:
+            raise interrupt
+
+    def _ask(
+        self, pool: ThreadPoolExecutor, work: Callable[..., Item], *arguments: Any
+    ) -> "Future[Item]":
+        """Have a pool call ``work``; what it is told is known here before."""
+        future: Future[Item] = Future()
+        self._asked = [each for each in self._asked if not each.done()]
+        self._asked.append(future)
+        pool.submit(_call, future, work, arguments)
+        return future
 
     def each(self, work: Callable[..., None], *arguments: Iterable[Any]) -> None:
         """Call ``work`` for every element of the arguments; return when all are done.
@@ -70,7 +96,7 @@ class Crew:
                 work(*each)
             return
         futures = [
-            self._pools[number % self.threads].submit(work, *each)
+            self._ask(self._pools[number % self.threads], work, *each)
             for number, each in enumerate(zip(*arguments, strict=True))
         ]
         done, others = _first_exception(futures)
@@ -91,7 +117,7 @@ class Crew:
         futures: list[Future[None]] = []
         try:
             for number in range(self.threads - 1):
-                futures.append(self._pools[number].submit(work, number))
+                futures.append(self._ask(self._pools[number], work, number))
             work(self.threads - 1)
         except BaseException:
             self._stopping.set()
@@ -105,7 +131,7 @@ class Crew:
 
     def beside(self, work: Callable[..., Item], *arguments: Any) -> "Future[Item]":
         """Call ``work`` in a helper thread, which runs one call after another."""
-        return self._helper.submit(work, *arguments)
+        return self._ask(self._helper, work, *arguments)
 
     @staticmethod
     def result(future: "Future[Item]") -> Item:
@@ -165,6 +191,18 @@ class Crew:
         while (now_us := meter.now_us()) < due_us:
             self.check()
             meter.sleep_until_us(min(due_us, now_us + LONGEST_SLEEP_US))
+
+
+def _call(future: "Future[Item]", work: Callable[..., Item], arguments: tuple[Any, ...]) -> None:
+    """Call ``work`` for a future that was not cancelled."""
+    if not future.set_running_or_notify_cancel():
+        return
+    try:
+        result = work(*arguments)
+    except BaseException as error:  # also what ends the process: the calling thread raises it
+        future.set_exception(error)
+    else:
+        future.set_result(result)
 
 
 def _first_exception(

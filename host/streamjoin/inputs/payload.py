@@ -56,27 +56,42 @@ def take_rows(column: Any, rows: Any) -> Any:
     Chunks are not put together before: that would copy the column for every few rows.
     """
     pa = arrow()
-    missing = rows < 0
     if not len(column) or not len(rows):
         return pa.nulls(len(rows), column.type)
-    ends = np.cumsum([len(chunk) for chunk in column.chunks])
-    chunks = np.searchsorted(ends, rows, side="right")  # empty ones begin and end at one row
-    chunks[missing] = chunks[~missing][0] if not missing.all() else np.argmax(ends > 0)
-    firsts = ends - [len(chunk) for chunk in column.chunks]
-    inside = np.where(missing, 0, rows - firsts[chunks])
-    needed = np.unique(chunks)
-    if len(needed) == 1:
-        chunk = column.chunk(int(needed[0]))
-        return chunk.take(pa.array(inside, mask=missing if missing.any() else None))
+    missing = rows < 0
+    mask = missing if missing.any() else None
+    filled = [chunk for chunk in column.chunks if len(chunk)]
+    if mask is not None:
+        rows = np.where(missing, 0, rows)
+    if len(filled) == 1:
+        return filled[0].take(pa.array(rows, mask=mask))
+    ends = np.cumsum([len(chunk) for chunk in filled])
+    chunks = np.searchsorted(ends, rows, side="right")
+    inside = rows - (ends - [len(chunk) for chunk in filled])[chunks]
+    if (chunks == chunks[0]).all():
+        return filled[chunks[0]].take(pa.array(inside, mask=mask))
     order = np.argsort(chunks, kind="stable")
-    bounds = np.searchsorted(chunks[order], [*needed, len(ends)])
+    counts = np.bincount(chunks, minlength=len(filled))
+    bounds = [0, *np.cumsum(counts)]
     parts = [
-        column.chunk(int(chunk)).take(pa.array(inside[order[first:end]]))
-        for chunk, first, end in zip(needed, bounds[:-1], bounds[1:], strict=True)
+        chunk.take(pa.array(inside[order[first:end]]))
+        for chunk, first, end in zip(filled, bounds[:-1], bounds[1:], strict=True)
+        if first < end
     ]
     back = np.empty(len(order), dtype=np.int64)
     back[order] = np.arange(len(order))
-    return pa.concat_arrays(parts).take(pa.array(back, mask=missing if missing.any() else None))
+    return pa.concat_arrays(parts).take(pa.array(back, mask=mask))
+
+
+def together(column: Any, rows: int) -> Any:
+    """Put the chunks of a takeable column together if nearly as many rows are taken of it.
+
+    Then that copies less than taking them of many chunks. A column of 2 GiB stays as it is: the
+    positions of its strings have 32 bits.
+    """
+    if column.num_chunks < 2 or rows < len(column) // 2 or column.nbytes >= 1 << 31:
+        return column
+    return arrow().chunked_array([column.combine_chunks()], type=column.type)
 
 
 def _one_dictionary(pa: Any, column: Any) -> Any:

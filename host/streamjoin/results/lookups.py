@@ -8,7 +8,7 @@ import numpy as np
 
 from streamjoin.errors import InputError
 from streamjoin.inputs.files import arrow
-from streamjoin.inputs.payload import take_rows, takeable
+from streamjoin.inputs.payload import take_rows, takeable, together
 from streamjoin.inputs.sources import Arrays, Later
 from streamjoin.relations.base import Projection
 from streamjoin.relations.stream import RANGE_ROWS, StoredRelation, StoredStream
@@ -88,7 +88,10 @@ class InMemory:
         return InMemory(empty).fields(names)
 
     def fetched(self, names: Sequence[str], rows: Int64s) -> "Lookup":
-        """Return itself."""
+        """Return itself, ready for so many rows."""
+        self.fields(names)
+        for name in names:
+            self._columns[name] = together(self._columns[name], len(rows))
         return self
 
     def take(self, name: str, rows: Int64s) -> Any:
