@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -41,17 +41,26 @@ class Work:
         self.ended += 1
 
 
+def _each(crew: Crew, work: Work) -> None:
+    crew.each(work, range(4))
+
+
+def _together(crew: Crew, work: Work) -> None:
+    crew.together(work, lambda: None)
+
+
+def _beside(crew: Crew, work: Work) -> None:
+    crew.beside(work)
+
+
 @pytest.mark.usefixtures("interrupted_start")
-@pytest.mark.parametrize("ask", ["each", "together", "beside"])
-def test_no_work_outlives_a_crew_whose_start_was_interrupted(ask: str) -> None:
+@pytest.mark.parametrize("ask", [_each, _together, _beside])
+def test_no_work_outlives_a_crew_whose_start_was_interrupted(
+    ask: Callable[[Crew, Work], None],
+) -> None:
     work = Work()
     with pytest.raises(KeyboardInterrupt), Crew(2) as crew:
-        if ask == "each":
-            crew.each(work, range(4))
-        elif ask == "together":
-            crew.together(work, lambda: None)
-        else:
-            crew.beside(work)
+        ask(crew, work)
     assert work.begun == work.ended
     begun = work.begun
     time.sleep(2 * LONG_S)
@@ -72,9 +81,12 @@ def test_an_interrupt_while_a_crew_ends_waits_for_its_work(
             raise KeyboardInterrupt
         return real_wait(*arguments)
 
-    with pytest.raises(KeyboardInterrupt), Crew(2) as crew:
+    def begin(crew: Crew) -> None:
         crew.beside(work)
         time.sleep(LONG_S / 2)
         monkeypatch.setattr(module, "wait", wait)
+
+    with pytest.raises(KeyboardInterrupt), Crew(2) as crew:
+        begin(crew)
     assert work.begun == work.ended == 1
     assert len(calls) >= 3

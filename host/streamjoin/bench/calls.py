@@ -1,9 +1,10 @@
-"""Whole calls beside other systems: Arrow tables in, an Arrow table of row numbers out.
+"""Whole calls beside other systems: Arrow tables in, an Arrow table out.
 
-What is timed is what a user types: for this library ``sj.join(r, s, on=...).pairs``, for the others
-their own join of the same tables, which have a column of row numbers. All systems take turns in
-every round. The first round warms up and is not counted; its results are held against the first
-system's.
+What is timed is what a user types: for this library ``sj.join(r, s, on=...).pairs`` or, where a
+column of each side is taken, ``.table(["r.value", "s.value"])``, for the others their own join of
+the same tables, which have a column of row numbers. DuckDB's connection is open before. All systems
+take turns in every round. The first round warms up and is not counted; its results are held against
+the first system's.
 """
 
 import argparse
@@ -37,11 +38,15 @@ Call = Callable[[Any, Any, list[str], int], Any]
 
 
 class Case(NamedTuple):
-    """Rows of R at each size, and what makes the columns of R and of S."""
+    """Rows of R at each size, what makes the columns of R and of S, and what is taken.
+
+    Row numbers, or a float64 column of each side, whose values are the row numbers.
+    """
 
     quick: int
     full: int
     make: Make
+    taken: str = "row"
 
 
 def _unique(kind: str, rng: Generator, rows: int) -> tuple[Columns, Columns]:
@@ -91,38 +96,47 @@ CASES = {
     "1 M and 2 M, Zipf 1": Case(100_000, 1_000_000, _skewed),
     "1 M, two int32": Case(100_000, 1_000_000, _two_columns),
     "1 M strings": Case(100_000, 1_000_000, _strings),
+    "columns, 2 M int64": Case(200_000, 2_000_000, partial(_unique, "int64"), "value"),
+    "columns, far apart": Case(200_000, 2_000_000, _spread, "value"),
+    "columns, strings": Case(100_000, 1_000_000, _strings, "value"),
     "10 M int32": Case(1_000_000, 10_000_000, partial(_unique, "int32")),
     "10 M int64": Case(1_000_000, 10_000_000, partial(_unique, "int64")),
 }
-"""Cases by name; the names are of the full size, a tenth of which is the quick one."""
+"""Cases by name; the names are of the full size, a tenth of which is the quick one, if it has more
+than 10,000 rows."""
 
 
-def table(columns: Columns) -> Any:
+def table(columns: Columns, taken: str = "row") -> Any:
     """Make an Arrow table of the columns and of row numbers."""
     rows = len(next(iter(columns.values())))
-    return arrow().table({**columns, "row": np.arange(rows, dtype=np.uint32)})
+    return arrow().table({**columns, taken: np.arange(rows, dtype=_TYPES[taken])})
+
+
+_TYPES = {"row": np.uint32, "value": np.float64}
 
 
 def _own(engine: str, r: Any, s: Any, on: list[str], threads: int) -> Any:
     from streamjoin.api import join
 
-    return join(r, s, on=on, engine=engine, threads=threads).pairs
+    result = join(r, s, on=on, engine=engine, threads=threads)
+    if r.column_names[-1] == "row":
+        return result.pairs.select(["r_row", "s_row"])
+    return result.table(["r.value", "s.value"])
 
 
-def _duckdb(r: Any, s: Any, on: list[str], threads: int) -> Any:
-    import duckdb
-
-    with duckdb.connect(config={"threads": str(threads)}) as connection:
-        condition = " AND ".join(f"r.{name} = s.{name}" for name in on)
-        query = f"SELECT r.row AS r_row, s.row AS s_row FROM r JOIN s ON {condition}"
-        return connection.sql(query).to_arrow_table()
+def _duckdb(connection: Any, r: Any, s: Any, on: list[str], _threads: int) -> Any:
+    # DuckDB finds both tables by their names here.
+    condition = " AND ".join(f"r.{name} = s.{name}" for name in on)
+    taken = r.column_names[-1]
+    query = f"SELECT r.{taken} AS r_row, s.{taken} AS s_row FROM r JOIN s ON {condition}"
+    return connection.sql(query).to_arrow_table()
 
 
 def _polars(r: Any, s: Any, on: list[str], _threads: int) -> Any:
     import polars
 
-    left = polars.DataFrame(r).lazy().select(*on, r_row="row")
-    right = polars.DataFrame(s).lazy().select(*on, s_row="row")
+    left = polars.DataFrame(r).lazy().select(*on, r_row=r.column_names[-1])
+    right = polars.DataFrame(s).lazy().select(*on, s_row=s.column_names[-1])
     query = left.join(right, on=on).select("r_row", "s_row")
     return query.collect(engine="streaming").to_arrow()
 
@@ -130,13 +144,17 @@ def _polars(r: Any, s: Any, on: list[str], _threads: int) -> Any:
 def _pyarrow(r: Any, s: Any, on: list[str], threads: int) -> Any:
     right = s.rename_columns([*on, "s_row"])
     joined = r.join(right, keys=on, join_type="inner", use_threads=threads > 1)
-    return joined.select(["row", "s_row"]).rename_columns(["r_row", "s_row"])
+    return joined.select([r.column_names[-1], "s_row"])
 
 
-def systems() -> dict[str, Call]:
+def systems(threads: int) -> dict[str, Call]:
     """Return what each system's user calls, for the systems that are installed."""
     calls: dict[str, Call] = {name: partial(_own, name) for name in OWN}
-    for name, call in {"duckdb": _duckdb, "polars": _polars, "pyarrow": _pyarrow}.items():
+    if find_spec(OTHERS["duckdb"]):
+        import duckdb
+
+        calls["duckdb"] = partial(_duckdb, duckdb.connect(config={"threads": str(threads)}))
+    for name, call in {"polars": _polars, "pyarrow": _pyarrow}.items():
         if find_spec(OTHERS[name]):
             calls[name] = call
     return calls
@@ -159,8 +177,8 @@ def measure(name: str, size: str, rounds: int, threads: int) -> dict[str, Any]:
     """
     case = CASES[name]
     r_columns, s_columns = case.make(np.random.default_rng(SEED), getattr(case, size))
-    r, s, on = table(r_columns), table(s_columns), list(r_columns)
-    calls = systems()
+    r, s, on = table(r_columns, case.taken), table(s_columns, case.taken), list(r_columns)
+    calls = systems(threads)
     right = _check(name, {system: call(r, s, on, threads) for system, call in calls.items()})
     cpu_s: dict[str, list[float]] = {system: [] for system in calls}
     wall_s: dict[str, list[float]] = {system: [] for system in calls}
@@ -191,7 +209,7 @@ def measure(name: str, size: str, rounds: int, threads: int) -> dict[str, Any]:
 def _check(name: str, results: dict[str, Any]) -> Pairs:
     """Return the pairs on which all results agree."""
     pairs = {
-        system: Pairs(_rows(result["r_row"]), _rows(result["s_row"]))
+        system: Pairs(_rows(result.column(0)), _rows(result.column(1)))
         for system, result in results.items()
     }
     first, right = next(iter(pairs.items()))
@@ -203,7 +221,7 @@ def _check(name: str, results: dict[str, Any]) -> Pairs:
 
 
 def _rows(column: Any) -> NDArray[np.int64]:
-    return np.asarray(column.to_numpy(), dtype=np.int64)
+    return column.to_numpy().astype(np.int64)  # type: ignore[no-any-return]  # see arrow()
 
 
 def main() -> None:
