@@ -264,7 +264,7 @@ class NotKept:
         """
         other = "s" if self._source == "r" else "r"
         raise InputError(
-            f"{self._source}: its rows were not kept, or none has arrived, so that its columns are "
+            f"{self._source}: its rows were not kept, or none was joined so far, so that its columns are "
             f"not known: name {other}.*, or use r_rows and s_rows"
         )
 
