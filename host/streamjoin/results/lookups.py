@@ -264,8 +264,8 @@ class NotKept:
         """
         other = "s" if self._source == "r" else "r"
         raise InputError(
-            f"{self._source}: its rows were not kept, or none was joined so far, so that its columns are "
-            f"not known: name {other}.*, or use r_rows and s_rows"
+            f"{self._source}: its rows were not kept, or none was joined so far, so that "
+            f"its columns are not known: name {other}.*, or use r_rows and s_rows"
         )
 
     def fields(self, names: Sequence[str]) -> "list[pa.Field[Any]]":
