@@ -104,8 +104,8 @@ def test_counts_of_cores_that_are_none_are_refused(counts: str) -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("--window-r", "0"), "window_r must be an integer from 1 to 32, not 0"),
-        (("--window-s", "0"), "window_s must be an integer from 1 to 32, not 0"),
+        (("--window-r", "0"), "--window-r must be an integer from 1 to 32, not 0"),
+        (("--window-s", "0"), "--window-s must be an integer from 1 to 32, not 0"),
         (("--seed", "-1"), "--seed must be 0 or more, not -1"),
     ],
 )

@@ -3,7 +3,7 @@
 import re
 from typing import TYPE_CHECKING, Any
 
-from streamjoin.errors import EngineError, InputError, StreamJoinError, UnsupportedError
+from streamjoin.errors import EngineError, InputError, NoColumnError, StreamJoinError, UnsupportedError
 from streamjoin_common import storage
 from streamjoin_common.storage.errors import StorageError
 
@@ -43,7 +43,7 @@ def explained(error: Exception) -> Exception:
     unwritten = next((line for line in said if line.startswith(refused)), None)
     if unwritten is not None:
         return EngineError(storage.without_drafts(unwritten.removeprefix(refused)))
-    for kind in (InputError, UnsupportedError):
+    for kind in (InputError, NoColumnError, UnsupportedError):
         name = f"{kind.__module__}.{kind.__name__}: "
         own = next((line for line in said if line.startswith(name)), None)
         if own is not None:
