@@ -3,7 +3,13 @@
 import re
 from typing import TYPE_CHECKING, Any
 
-from streamjoin.errors import EngineError, InputError, NoColumnError, StreamJoinError, UnsupportedError
+from streamjoin.errors import (
+    EngineError,
+    InputError,
+    NoColumnError,
+    StreamJoinError,
+    UnsupportedError,
+)
 from streamjoin_common import storage
 from streamjoin_common.storage.errors import StorageError
 
