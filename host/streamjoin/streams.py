@@ -93,7 +93,7 @@ def _refuse_both(error: NoColumnError, s: Any, columns: list[str], arrival: Arri
         _batch(s, columns, arrival, "s")
     except NoColumnError as of_s:
         raise NoColumnError(f"{error}; {of_s}") from None
-    except StreamJoinError:  # another one, which is told when R is right
+    except StreamJoinError:  # another one, which is reported once R is right
         return
 
 

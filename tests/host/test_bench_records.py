@@ -236,6 +236,8 @@ def test_record_is_refused_where_nothing_is_recorded(capsys: pytest.CaptureFixtu
         assert f"bench {name} is no experiment: drop --record x" in capsys.readouterr().err
     assert main(["bench", "list", "x"]) == 2
     assert re.search("takes no x: only regress does", capsys.readouterr().err)
+    assert main(["bench", "calls", "--predicates", "strings"]) == 2
+    assert "calls takes no --predicates strings: only live does" in capsys.readouterr().err
 
 
 @pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="no /proc here")

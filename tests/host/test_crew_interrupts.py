@@ -1,44 +1,51 @@
 """An interrupt that arrives while a crew asks its threads: none of their work outlives the crew."""
 
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from streamjoin.engines import crew as module
 from streamjoin.engines.crew import Crew
 
-LONG_S = 0.2
+DEADLINE_S = 60
 real_start = threading.Thread.start
 
 
 @pytest.fixture
-def interrupted_start(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The first thread that is started runs, but who started it is interrupted."""
-    armed = [True]
+def started(monkeypatch: pytest.MonkeyPatch) -> list[threading.Thread]:
+    """Threads that were started; who started the first one was interrupted, but it runs."""
+    threads: list[threading.Thread] = []
 
     def start(thread: threading.Thread) -> None:
         real_start(thread)
-        if armed:
-            armed.clear()
+        threads.append(thread)
+        if len(threads) == 1:
             raise KeyboardInterrupt
 
     monkeypatch.setattr(threading.Thread, "start", start)
-    yield
-    assert not armed
+    return threads
 
 
 class Work:
-    """Counts what has begun and what has ended."""
+    """Notes that it has begun and that it has ended, some time later."""
 
     def __init__(self) -> None:
-        self.begun = self.ended = 0
+        self.has_begun = threading.Event()
+        self.never = threading.Event()
+        self.calls: list[str] = []
 
     def __call__(self, *_: Any) -> None:
-        self.begun += 1
-        time.sleep(LONG_S)
-        self.ended += 1
+        self.calls.append("begun")
+        self.has_begun.set()
+        self.never.wait(0.2)  # longer than a crew takes that does not wait for it
+        self.calls.append("ended")
+
+    @property
+    def is_over(self) -> bool:
+        """Whether all that has begun has ended."""
+        return self.calls.count("begun") == self.calls.count("ended")
 
 
 def _each(crew: Crew, work: Work) -> None:
@@ -53,40 +60,40 @@ def _beside(crew: Crew, work: Work) -> None:
     crew.beside(work)
 
 
-@pytest.mark.usefixtures("interrupted_start")
 @pytest.mark.parametrize("ask", [_each, _together, _beside])
 def test_no_work_outlives_a_crew_whose_start_was_interrupted(
-    ask: Callable[[Crew, Work], None],
+    ask: Callable[[Crew, Work], None], started: list[threading.Thread]
 ) -> None:
     work = Work()
     with pytest.raises(KeyboardInterrupt), Crew(2) as crew:
         ask(crew, work)
-    assert work.begun == work.ended
-    begun = work.begun
-    time.sleep(2 * LONG_S)
-    assert work.begun == begun
+    assert work.is_over
+    calls = len(work.calls)
+    assert started
+    for thread in started:
+        thread.join(DEADLINE_S)
+        assert not thread.is_alive()
+    assert len(work.calls) == calls, "a call was made after the crew had ended"
 
 
 def test_an_interrupt_while_a_crew_ends_waits_for_its_work(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from streamjoin.engines import crew as module
-
-    work, calls = Work(), []
+    work, waits = Work(), []
     real_wait = module.wait
 
     def wait(*arguments: Any) -> Any:
-        calls.append(arguments)
-        if len(calls) < 3:
+        waits.append(arguments)
+        if len(waits) < 3:
             raise KeyboardInterrupt
         return real_wait(*arguments)
 
     def begin(crew: Crew) -> None:
         crew.beside(work)
-        time.sleep(LONG_S / 2)
+        assert work.has_begun.wait(DEADLINE_S)
         monkeypatch.setattr(module, "wait", wait)
 
     with pytest.raises(KeyboardInterrupt), Crew(2) as crew:
         begin(crew)
-    assert work.begun == work.ended == 1
-    assert len(calls) >= 3
+    assert work.calls == ["begun", "ended"]
+    assert len(waits) >= 3

@@ -158,3 +158,17 @@ def test_polars_frames_pass_through(lateness: str | None) -> None:
         for row in frame.to_dicts():
             for name, value in row.items():
                 assert rows[row["k"]][f"{name}_s"] == value
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_a_column_in_many_chunks_passes_through_a_join(name: str) -> None:
+    """Few rows are taken chunk by chunk, many of all chunks together; empty chunks are skipped."""
+    column = pa.chunked_array([COLUMNS[name]] * 3 + [COLUMNS[name].slice(0, 0), COLUMNS[name]])
+    rows = len(column)
+    given = pa.table({"k": np.arange(rows), "value": column})
+    for keys in (np.arange(rows)[::-1], [rows - 1, 0]):
+        result = sj.join(given, pa.table({"k": keys}), on="k").table(["r.k", "r.value"])
+        values = given["value"].to_pylist()
+        found = dict(zip(result["k"].to_pylist(), result["value"].to_pylist(), strict=True))
+        assert str(found) == str({key: values[key] for key in found})
+        assert len(found) == len(keys)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.hw.array_mutations import ARRAY_MUTATIONS
+from tests.hw.forward_mutations import FORWARD_MUTATIONS
 from tests.hw.group_mutations import GROUP_MUTATIONS
 from tests.hw.hash_mutations import HASH_MUTATIONS
 from tests.hw.index_mutations import INDEX_MUTATIONS
@@ -29,6 +30,7 @@ from streamjoin_hw.formal.faults import applied
 
 TABLES = (
     ARRAY_MUTATIONS,
+    FORWARD_MUTATIONS,
     GROUP_MUTATIONS,
     HASH_MUTATIONS,
     INDEX_MUTATIONS,

@@ -61,6 +61,9 @@ OWN_TABLES = {"calls": calls.run, "live": live.run, "cpu-fpga": cpu_fpga.run}
 
 RUNS, DATA = Path("runs/bench"), Path("runs/workloads")
 
+PREDICATE = "int64"
+"""Predicate of ``bench live`` where none is asked for."""
+
 
 class BenchVerb:
     """Runs an experiment."""
@@ -98,7 +101,7 @@ class BenchVerb:
         )
         predicates = parser.add_argument(
             "--predicates",
-            default="int64",
+            default=PREDICATE,
             metavar="A,B,...",
             help=f"live: what to join by, all or of {', '.join(PREDICATES)}; default %(default)s",
         )
@@ -130,6 +133,9 @@ class BenchVerb:
             raise InputError(f"bench {args.name} takes no {args.records[0]}: only regress does")
         if args.record is not None and args.name in {"list", "claims", "calls", "live"}:
             raise InputError(f"bench {args.name} is no experiment: drop --record {args.record}")
+        if args.predicates != PREDICATE and args.name != "live":
+            given = f"--predicates {args.predicates}"
+            raise InputError(f"bench {args.name} takes no {given}: only live does")
         for path in filter(None, (args.record, args.out)):
             check_writable(path)
         if args.name == "list":

@@ -86,12 +86,14 @@ def take_rows(column: Any, rows: Any) -> Any:
 def together(column: Any, rows: int) -> Any:
     """Put the chunks of a takeable column together if nearly as many rows are taken of it.
 
-    Then that copies less than taking them of many chunks. A column of 2 GiB stays as it is: the
-    positions of its strings have 32 bits.
+    Then that copies less than taking them of many chunks; the copy stays as long as the result. A
+    column of 2 GiB stays as it is: the positions of its strings have 32 bits.
     """
-    if column.num_chunks < 2 or rows < len(column) // 2 or column.nbytes >= 1 << 31:
+    # Of an empty chunk Arrow may refuse even that: its offset may lie beyond its buffers.
+    filled = [chunk for chunk in column.chunks if len(chunk)]
+    if len(filled) < 2 or rows < len(column) // 2 or column.nbytes >= 1 << 31:
         return column
-    return arrow().chunked_array([column.combine_chunks()], type=column.type)
+    return arrow().chunked_array([arrow().concat_arrays(filled)])
 
 
 def _one_dictionary(pa: Any, column: Any) -> Any:
