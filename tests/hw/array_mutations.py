@@ -75,6 +75,26 @@ ARRAY_MUTATIONS = {
         "test_trees.py::test_a_busy_input_cannot_starve_another[busy1]",
         "Counter",
     ),
+    "merger-turns-from-an-offer": Mutation(
+        Fault(
+            "rtl.trees",
+            "with m.If(~held_up & others.any()):",
+            "with m.If(others.any()):",
+            "an input loses its turn although it was not served",
+        ),
+        "test_trees.py::test_a_merger_takes_turns[0.3]",
+        "not in turns",
+    ),
+    "merger-keeps-its-turn": Mutation(
+        Fault(
+            "rtl.trees",
+            "with m.If(~held_up & others.any()):",
+            "with m.If(~(turn & offered).any() & others.any()):",
+            "an input keeps its turn while it has something, and others wait",
+        ),
+        "test_trees.py::test_a_merger_takes_turns[0.3]",
+        "not in turns",
+    ),
     "bound-excluded": Mutation(
         Fault(
             "rtl.predicates",

@@ -10,30 +10,9 @@ AHEAD = "test_split_links.py::test_queues_let_one_core_be_ahead_and_show_what_wa
 DENSE = "test_split_single.py::test_full_windows_and_dense_results_are_exact"
 BEFORE = "test_split_single.py::test_changes_come_before_the_probe_of_their_batch"
 
-TURNS = "test_split_parts.py::test_a_merger_without_order_takes_turns_and_loses_no_cycle"
 OFFER = "test_split_parts.py::test_the_combiner_keeps_what_it_offers_until_it_is_taken"
 
 SPLIT_WAY_MUTATIONS = {
-    "split-turn-taken-from-an-offer": Mutation(
-        Fault(
-            "rtl.split.trees",
-            "with m.If(~(offers & ~output.i.ready) & others.any()):",
-            "with m.If(others.any()):",
-            "without order an input loses its turn although it was not served",
-        ),
-        TURNS,
-        "not in turns",
-    ),
-    "split-turn-chosen-late": Mutation(
-        Fault(
-            "rtl.split.trees",
-            "others.eq(self.soon & ~turn)",
-            "others.eq(self.soon & Cat(*(each.valid for each in streams)) & ~turn)",
-            "without order it is not a cycle ahead that an input gets its turn",
-        ),
-        TURNS,
-        "a cycle is lost",
-    ),
     "split-sides-change-while-one-waits": Mutation(
         Fault(
             "rtl.split.combiner",
@@ -47,7 +26,7 @@ SPLIT_WAY_MUTATIONS = {
     "split-a-side-is-never-served": Mutation(
         Fault(
             "rtl.split.combiner",
-            "other.eq(soon.bit_select(~turn, 1))",
+            "other.eq(Mux(turn, self.i[0].valid, self.i[1].valid))",
             "other.eq(0)",
             "a design without order gives the results of one side only",
         ),

@@ -1,5 +1,6 @@
 """Cycles of a tuple and of a match: what is worked out is what the model does, to the cycle."""
 
+import dataclasses
 import itertools
 from collections.abc import Sequence
 
@@ -80,12 +81,17 @@ def test_sixteen_cores_of_splitjoin_answer_within_the_trees_and_ten_cycles() -> 
     given = {"design": "splitjoin", "segment_tuples": 64, "lanes": 4, "probes": 4}
     # Levels of the distribution tree; of a collection tree with links between them; the combiner.
     for cores, levels in ((1, 1 + 1 + 1), (4, 1 + 1 + 1), (16, 2 + 3 + 1), (64, 3 + 5 + 1)):
-        params = DesignParams(**{**given, "cores": cores})
-        last = max(latency_cycles(params, age) for age in range(params.window_capacity))
-        assert last == params.segment_words + levels + 10 < 100
-        shared = DesignParams(**{**given, "cores": cores, "comparators": "shared"})
-        last = max(latency_cycles(shared, age) for age in range(params.window_capacity))
-        assert last == params.segment_words + levels + 11 < 100
+        ordered = DesignParams(**{**given, "cores": cores, "order": "outer"})
+        last = _last_match(ordered)
+        assert last == ordered.segment_words + levels + 10 < 100
+        assert _last_match(dataclasses.replace(ordered, comparators="shared")) == last + 1
+        # Without order the combiner turns, and a merger of each level that has several inputs.
+        turns = 1 + (cores > 1) + (cores > 4) + (cores > 16)
+        assert _last_match(dataclasses.replace(ordered, order="none")) == last + turns < 100
+
+
+def _last_match(params: DesignParams) -> int:
+    return max(latency_cycles(params, age) for age in range(params.window_capacity))
 
 
 @pytest.mark.parametrize("cores", [1, 2, 3, 8, 9])

@@ -13,11 +13,10 @@ from streamjoin_common.contract import SIDE_R, SIDE_S, DesignParams
 from streamjoin_hw.rtl.split.array import SplitArray
 from streamjoin_hw.rtl.split.collector import Collector
 from streamjoin_hw.rtl.split.combiner import Combiner, sides_kept
-from streamjoin_hw.rtl.split.layouts import body_layout, token_layout
+from streamjoin_hw.rtl.split.layouts import body_layout
 from streamjoin_hw.rtl.split.outlet import Outlet
 from streamjoin_hw.rtl.split.queue import Queue
-from streamjoin_hw.rtl.split.trees import StarMerger, TurnMerger
-from streamjoin_hw.rtl.streams import PipeReg
+from streamjoin_hw.rtl.split.trees import StarMerger
 
 PARAMS = DesignParams(design="splitjoin", cores=4, segment_tuples=2, order="outer")
 
@@ -37,41 +36,6 @@ def test_a_star_merger_takes_turns() -> None:
             assert ctx.get(merger.o.valid)
             served.append(ctx.get(merger.o.p.r_payload))
         assert served == [busy[number % 3] for number in range(30)], "not in turns"
-
-    simulate(merger, testbench)
-
-
-def test_a_merger_without_order_takes_turns_and_loses_no_cycle() -> None:
-    params = dataclasses.replace(PARAMS, order="none")
-    merger = TurnMerger(params, 4, PipeReg(token_layout(params)))
-    chance = random.Random(3)
-
-    async def testbench(ctx: Any) -> None:
-        # One result: that it will be there is known a cycle before.
-        for k in (2, 0, 3):
-            ctx.set(merger.o.ready, 1)
-            ctx.set(merger.soon, 1 << k)
-            await ctx.tick()
-            ctx.set(merger.i[k].valid, 1)
-            assert ctx.get(merger.i[k].ready), "a cycle is lost"
-            await ctx.tick()
-            ctx.set(merger.i[k].valid, 0)
-            ctx.set(merger.soon, 0)
-            await ctx.tick()
-        # Three inputs always have something, and the output stalls now and then.
-        busy = (0, 1, 3)
-        for k in busy:
-            ctx.set(merger.i[k].payload, {"r_payload": k})
-            ctx.set(merger.i[k].valid, 1)
-        ctx.set(merger.soon, sum(1 << k for k in busy))
-        served: list[int] = []
-        while len(served) < 60:
-            ctx.set(merger.o.ready, chance.random() < 0.7)
-            if ctx.get(merger.o.valid & merger.o.ready):
-                served.append(ctx.get(merger.o.p.r_payload))
-            await ctx.tick()
-        first = busy.index(served[0])
-        assert served == [busy[(first + number) % 3] for number in range(60)], "not in turns"
 
     simulate(merger, testbench)
 

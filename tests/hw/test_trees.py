@@ -45,15 +45,28 @@ def test_a_tree_passes_everything_once(leaves: int, arity: int) -> None:
     check_all_pass(MergeTree(LAYOUT, leaves, arity), leaves, 0.3, 0.3, each=15)
 
 
-def test_a_merger_takes_turns() -> None:
+@pytest.mark.parametrize("stall", [0.0, 0.3])
+def test_a_merger_takes_turns(stall: float) -> None:
     merger = Merger(LAYOUT, 4)
 
     async def sink(ctx: Any) -> None:
-        for k in range(4):
+        # The cycle after it is offered is its turn.
+        for k in (2, 0, 3):
+            ctx.set(merger.o.ready, 1)
+            ctx.set(merger.i[k].valid, 1)
+            await ctx.tick()
+            assert ctx.get(merger.i[k].ready), "a turn comes late"
+            await ctx.tick()
+            ctx.set(merger.i[k].valid, 0)
+            await ctx.tick()
+        await ctx.tick()
+        ctx.set(merger.o.ready, 0)
+        for k in (0, 1, 3):
             ctx.set(merger.i[k].payload, {"origin": k})
             ctx.set(merger.i[k].valid, 1)
-        taken = await take(ctx, merger.o, 40, pauses(0, 0.0))
-        assert taken == [k % 4 for k in range(40)]
+        taken = await take(ctx, merger.o, 60, pauses(3, stall))
+        turns = [(0, 1, 3).index(each) for each in taken]
+        assert turns == [(turns[0] + number) % 3 for number in range(60)], "not in turns"
 
     simulate(merger, sink)
 

@@ -33,6 +33,8 @@ class Merger(Component):
         Streams to merge, at least 1.
     clear : Signal, optional
         Empties it at the next edge, in place of the domain's reset, which then does not reach it.
+    output : Component, optional
+        What takes the payloads, with ``i``, ``o`` and ``busy``, in place of a register stage.
 
     Members
     -------
@@ -46,10 +48,16 @@ class Merger(Component):
     o: stream.Interface
     busy: Signal
 
-    def __init__(self, layout: data.Layout, inputs: int, clear: Signal | None = None) -> None:
-        self.layout = layout
+    def __init__(
+        self,
+        layout: data.Layout,
+        inputs: int,
+        clear: Signal | None = None,
+        output: Any = None,
+    ) -> None:
         self.inputs = inputs
         self.clear = clear
+        self.output = PingPongReg(layout, clear) if output is None else output
         super().__init__(
             {
                 "i": In(stream.Signature(layout)).array(inputs),
@@ -59,9 +67,9 @@ class Merger(Component):
         )
 
     def elaborate(self, _platform: object) -> Module:
-        """Build the turns and the output register."""
+        """Build the turns."""
         m = Module()
-        m.submodules.output = output = PingPongReg(self.layout, self.clear)
+        m.submodules.output = output = self.output
         streams = list(self.i)
         offered = Cat(*(each.valid for each in streams))
         # Bit k of `turn`: it is input k's turn. Never none, never two.

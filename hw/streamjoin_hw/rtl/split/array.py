@@ -144,8 +144,6 @@ class SplitArray(Component):
             wiring.connect(m, right.o[index], core.right)
             wiring.connect(m, core.r_results, r_tree.i[index])
             wiring.connect(m, core.s_results, s_tree.i[index])
-            if params.order == "none":
-                m.d.comb += [r_tree.soon[index].eq(core.r_soon), s_tree.soon[index].eq(core.s_soon)]
             m.d.comb += [
                 core.index.eq(Const(index, len(core.index))),
                 core.clear.eq(clears[index]),
@@ -221,8 +219,6 @@ class SplitArray(Component):
             combiner.arrives.eq(self.i.valid & self.i.ready),
         ]
         for number, (tree, taker) in enumerate(zip(collections, combiner.i, strict=True)):
-            if params.order == "none":
-                m.d.comb += combiner.soon[number].eq(tree.o_soon)
             if not results:
                 wiring.connect(m, tree.o, taker)
                 continue

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream
 from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
@@ -55,8 +55,6 @@ class Combiner(Component):
         The side of a tuple that sets out for the cores; only if there is ``room``.
     i : In(stream.Signature(token_layout(params))).array(2)
         Results of R tuples, of S tuples.
-    soon : In(2), if there is no order
-        A side offers something in the next cycle, unless it is taken in this one.
     o : Out(stream.Signature(combined_layout(params)))
     busy : Out(1)
         Some tuple's star is still owed; from a register.
@@ -67,7 +65,6 @@ class Combiner(Component):
     arrives: Signal
     room: Signal
     i: Any
-    soon: Signal
     o: stream.Interface
     busy: Signal
 
@@ -81,7 +78,6 @@ class Combiner(Component):
                 "arrives": In(1),
                 "room": Out(1),
                 "i": In(token).array(2),
-                **({"soon": In(2)} if params.order == "none" else {}),
                 "o": Out(stream.Signature(combined_layout(params))),
                 "busy": Out(1),
             }
@@ -140,7 +136,6 @@ class Combiner(Component):
         """Choose a side a cycle ahead, in a design without order: the two take turns."""
         turn = Signal()
         other = Signal()
-        soon = self.soon | Cat(self.i[0].valid, self.i[1].valid)
-        m.d.comb += [chosen.eq(turn), other.eq(soon.bit_select(~turn, 1))]
+        m.d.comb += [chosen.eq(turn), other.eq(Mux(turn, self.i[0].valid, self.i[1].valid))]
         with m.If(other & ~(self.o.valid & ~self.o.ready)):
             m.d.sync += turn.eq(~turn)

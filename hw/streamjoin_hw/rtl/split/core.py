@@ -10,7 +10,6 @@ from streamjoin_hw.rtl.split.half import Half
 from streamjoin_hw.rtl.split.layouts import (
     ordered_port,
     routed_layout,
-    soon_member,
     token_layout,
 )
 from streamjoin_hw.rtl.streams import Component
@@ -25,7 +24,6 @@ def split_core_members(params: DesignParams) -> dict[str, wiring.Member]:
         "right": In(stream.Signature(routed_layout(params))),
         "r_results": Out(stream.Signature(token_layout(params))),
         "s_results": Out(stream.Signature(token_layout(params))),
-        **soon_member(params, "r_soon", "s_soon"),
         "hold": Out(1),
         "busy": Out(1),
         **({"evicted": Out(2)} if params.timestamp_bits else {}),
@@ -52,8 +50,6 @@ class SplitCore(Component):
         All tuples in arrival order, for each half in its own time.
     r_results, s_results : Out(stream.Signature(token_layout(params)))
         Matches of arriving R tuples, of arriving S tuples.
-    r_soon, s_soon : Out(1), if there is no order
-        As of :class:`~streamjoin_hw.rtl.split.outlet.Outlet`.
     hold : Out(1)
         A half waits for the output; from a register.
     busy : Out(1)
@@ -70,8 +66,6 @@ class SplitCore(Component):
     right: stream.Interface
     r_results: stream.Interface
     s_results: stream.Interface
-    r_soon: Signal
-    s_soon: Signal
     hold: Signal
     busy: Signal
     evicted: Signal
@@ -97,9 +91,6 @@ class SplitCore(Component):
                 m.d.comb += getattr(half, name).eq(getattr(self, name))
         wiring.connect(m, left.o, wiring.flipped(self.r_results))
         wiring.connect(m, right.o, wiring.flipped(self.s_results))
-        for name, half in zip(("r_soon", "s_soon"), (left, right), strict=True):
-            if soon_member(self.params, name):
-                m.d.comb += getattr(self, name).eq(half.soon)
         m.d.comb += [
             self.hold.eq(left.held | right.held),
             self.busy.eq(left.busy | right.busy),

@@ -14,7 +14,7 @@ from streamjoin_common.contract import DesignParams
 from streamjoin_hw.rtl.memory import lane_bits
 from streamjoin_hw.rtl.split.groups.rounds import Rounds
 from streamjoin_hw.rtl.split.hits import BANKS, hit_layout, index_of, long_list, short_list
-from streamjoin_hw.rtl.split.layouts import ordered_port, row_member, soon_member, token_layout
+from streamjoin_hw.rtl.split.layouts import ordered_port, row_member, token_layout
 from streamjoin_hw.rtl.split.outlet import Outlet
 from streamjoin_hw.rtl.split.subwindow import word_bits
 from streamjoin_hw.rtl.streams import Component, View, payload_of, registers_of
@@ -80,8 +80,6 @@ class Emitter(Component):
     fetch : Out(1), fetch_word, fetch_lane : Out, payload : In(payload_bits)
         Read of a stored payload, there a cycle later.
     o : Out(stream.Signature(token_layout(params)))
-    soon : Out(1), if there is no order
-        As of :class:`~streamjoin_hw.rtl.split.outlet.Outlet`.
     busy : Out(1)
         There is something to give.
     """
@@ -111,7 +109,6 @@ class Emitter(Component):
     fetch_lane: Signal
     payload: Signal
     o: stream.Interface
-    soon: Signal
     busy: Signal
 
     def __init__(self, params: DesignParams, side: int) -> None:
@@ -144,7 +141,6 @@ class Emitter(Component):
                 "fetch_lane": Out(lane_bits(params)),
                 "payload": In(params.payload_bits),
                 "o": Out(stream.Signature(token_layout(params))),
-                **soon_member(params, "soon"),
             }
         )
 
@@ -303,8 +299,6 @@ class Emitter(Component):
     def _give(self, m: Module, rest: View, outlet: Outlet) -> None:
         """Say what is given next, and wire the read of its stored payload."""
         order = outlet.i.p
-        if soon_member(self.params, "soon"):
-            m.d.comb += self.soon.eq(outlet.soon)
         m.d.comb += [
             order.word.eq(rest.word),
             outlet.payload.eq(self.payload),

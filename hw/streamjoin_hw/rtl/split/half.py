@@ -35,7 +35,6 @@ from streamjoin_hw.rtl.split.layouts import (
     pass_words,
     routed_layout,
     row_bits,
-    soon_member,
     token_layout,
 )
 from streamjoin_hw.rtl.split.subwindow import SubWindow, range_layout, word_after, word_bits
@@ -69,8 +68,6 @@ class Half(Component):
         Tuples of both sides in arrival order.
     o : Out(stream.Signature(token_layout(params)))
         Results and stars.
-    soon : Out(1), if there is no order
-        As of :class:`~streamjoin_hw.rtl.split.outlet.Outlet`.
     held : Out(1)
         Scanning waits for the output; from a register.
     busy : Out(1)
@@ -85,7 +82,6 @@ class Half(Component):
     ordered: Signal
     i: stream.Interface
     o: stream.Interface
-    soon: Signal
     held: Signal
     busy: Signal
     evicted: Signal
@@ -99,7 +95,6 @@ class Half(Component):
                 **{name: In(1) for name in ("clear", "masked", *ordered_port(params))},
                 "i": In(stream.Signature(routed_layout(params))),
                 "o": Out(stream.Signature(token_layout(params))),
-                **soon_member(params, "soon"),
                 "held": Out(1),
                 "busy": Out(1),
                 **evicted_member(params),
@@ -116,8 +111,6 @@ class Half(Component):
         m.submodules.emitter = emitter = Emitter(params, self.side)
         wiring.connect(m, wiring.flipped(self.i), collector.i)
         wiring.connect(m, emitter.o, wiring.flipped(self.o))
-        for name in soon_member(params, "soon"):
-            m.d.comb += getattr(self, name).eq(emitter.soon)
         w = _Wires(params, self.side)
 
         # A pass may begin with the last read of the one before: the batch is taken over in two

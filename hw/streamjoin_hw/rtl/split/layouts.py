@@ -4,8 +4,7 @@ import math
 from typing import Any
 
 from amaranth.hdl import Const, Value
-from amaranth.lib import data, wiring
-from amaranth.lib.wiring import Out
+from amaranth.lib import data
 from amaranth.utils import bits_for
 
 from streamjoin_common.contract import SIDE_R, DesignParams
@@ -110,11 +109,6 @@ def routed_layout(params: DesignParams) -> data.StructLayout:
 def ordered_port(params: DesignParams) -> tuple[str, ...]:
     """``ordered``, whether results are given by probe; grouped tuples say it themselves."""
     return () if params.has_groups else ("ordered",)
-
-
-def soon_member(params: DesignParams, *names: str) -> dict[str, wiring.Member]:
-    """Ports by which what gives results without order says a cycle ahead that it offers one."""
-    return {name: Out(1) for name in names} if params.order == "none" else {}
 
 
 def body_layout(params: DesignParams, side: int) -> data.StructLayout:

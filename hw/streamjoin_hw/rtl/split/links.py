@@ -62,8 +62,6 @@ class Link(Component):
     -------
     i : In(stream.Signature(layout))
     o : Out(stream.Signature(layout))
-    soon : Out(1)
-        Something is offered in the next cycle, unless it is taken in this one.
     busy : Out(1)
         A payload is inside.
     """
@@ -73,7 +71,6 @@ class Link(Component):
 
     i: stream.Interface
     o: stream.Interface
-    soon: Signal
     busy: Signal
 
     def __init__(
@@ -86,7 +83,6 @@ class Link(Component):
             {
                 "i": In(stream.Signature(layout)),
                 "o": Out(stream.Signature(layout)),
-                "soon": Out(1),
                 "busy": Out(1),
             }
         )
@@ -112,7 +108,6 @@ class Link(Component):
             self.o.payload.eq(queue.o.payload),
             self.o.valid.eq(queue.o.valid),
             queue.o.ready.eq(self.o.ready),
-            self.soon.eq(valid | queue.o.valid),
             self.busy.eq(queue.o.valid if self.is_near else valid | queue.o.valid),
         ]
         return m

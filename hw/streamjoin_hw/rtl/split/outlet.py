@@ -9,7 +9,7 @@ from amaranth.utils import bits_for
 
 from streamjoin_common.contract import SIDE_S, DesignParams
 from streamjoin_hw.rtl.memory import lane_bits
-from streamjoin_hw.rtl.split.layouts import row_member, soon_member, star_member, token_layout
+from streamjoin_hw.rtl.split.layouts import row_member, star_member, token_layout
 from streamjoin_hw.rtl.split.subwindow import word_bits
 from streamjoin_hw.rtl.streams import Component, payload_of, signal_of
 
@@ -52,12 +52,9 @@ class Outlet(Component):
     probe : Out, probing : In(payload_bits)
         Read of a probe's payload, there in the same cycle.
     o : Out(stream.Signature(token_layout(params)))
-    soon : Out(1), if there is no order
-        Something is offered in the next cycle, unless it is taken in this one.
     """
 
     i: stream.Interface
-    soon: Signal
     fetch: Signal
     fetch_word: Signal
     fetch_lane: Signal
@@ -79,7 +76,6 @@ class Outlet(Component):
                 "probe": Out(bits_for(params.probes - 1)),
                 "probing": In(params.payload_bits),
                 "o": Out(stream.Signature(token_layout(params))),
-                **soon_member(params, "soon"),
             }
         )
 
@@ -112,8 +108,6 @@ class Outlet(Component):
             m.d.sync += waits.eq(1)
         with m.If(~waits):
             m.d.sync += waiting.eq(self.i.payload)
-        if soon_member(params, "soon"):
-            m.d.comb += self.soon.eq(valid | waits | self.i.valid)
         out: Any = self.o.p
         if self.side == SIDE_S:
             m.d.comb += [out.r_payload.eq(probing), out.s_payload.eq(self.payload)]

@@ -11,7 +11,7 @@ from streamjoin_hw.rtl.split.layouts import is_star, row_bits, star_member, toke
 from streamjoin_hw.rtl.split.links import Link, gathered_or
 from streamjoin_hw.rtl.split.queue import has_root_queues, queue_places
 from streamjoin_hw.rtl.streams import Component, PipeReg, one_of
-from streamjoin_hw.rtl.trees import lowest, tree_levels
+from streamjoin_hw.rtl.trees import Merger, tree_levels
 
 
 def control_layout(params: DesignParams) -> data.StructLayout:
@@ -145,83 +145,12 @@ class StarMerger(Component):
         return Cat(*behind)
 
 
-class TurnMerger(Component):
-    """Merge results that have no order: one input after the other.
-
-    After an input was served every other one with something to offer is served before it again.
-    A register holds whose turn it is. It is chosen a cycle ahead, from what the inputs will offer:
-    latency 1 cycle, throughput 1 payload a cycle, and every input's ``ready`` is from registers.
-
-    Parameters
-    ----------
-    params : DesignParams
-        The design.
-    inputs : int
-        Streams to merge, at least 1.
-    output : Component
-        What takes the results: a register stage, or a link.
-
-    Members
-    -------
-    soon : In(inputs)
-        An input offers something in the next cycle, unless it is taken in this one.
-
-    The other members are those of :class:`StarMerger`.
-    """
-
-    soon: Signal
-    i: Any
-    o: stream.Interface
-    busy: Signal
-
-    def __init__(self, params: DesignParams, inputs: int, output: Any) -> None:
-        self.inputs = inputs
-        self.output = output
-        token = stream.Signature(token_layout(params))
-        super().__init__(
-            {
-                "soon": In(inputs),
-                "i": In(token).array(inputs),
-                "o": Out(token),
-                "busy": Out(1),
-            }
-        )
-
-    def elaborate(self, _platform: object) -> Module:
-        """Build the turns."""
-        m = Module()
-        m.submodules.output = output = self.output
-        streams = list(self.i)
-        # Bit k of `turn`: it is input k's turn. Never none, never two.
-        turn = Signal(self.inputs, init=1)
-        others, later, behind = (Signal(self.inputs, name=n) for n in ("others", "later", "behind"))
-        offers = (turn & Cat(*(each.valid for each in streams))).any()
-        m.d.comb += [
-            others.eq(self.soon & ~turn),
-            later.eq(Cat(turn[:k].any() for k in range(self.inputs))),
-            behind.eq(others & later),
-        ]
-        # An input that has its turn keeps it until it is served, and after that while no other
-        # one will offer anything.
-        with m.If(~(offers & ~output.i.ready) & others.any()):
-            m.d.sync += turn.eq(Mux(behind.any(), lowest(behind), lowest(others)))
-        for k, each in enumerate(streams):
-            m.d.comb += each.ready.eq(turn[k] & output.i.ready)
-        chosen = one_of([(turn[k], each.payload) for k, each in enumerate(streams)])
-        m.d.comb += [
-            output.i.payload.eq(chosen),
-            output.i.valid.eq(offers),
-            self.busy.eq(output.busy),
-        ]
-        wiring.connect(m, output.o, wiring.flipped(self.o))
-        return m
-
-
 class CollectionTree(Component):
-    """A tree of star mergers over the halves of one side, the leaves in the order of the cores.
+    """A tree of mergers over the halves of one side, the leaves in the order of the cores.
 
     SplitJoin, section 5. Latency ``stages`` cycles: a merger for each level, and between two of
     them a queue at the far end of a link, so that no merger waits for another one's decision.
+    Mergers without order need another cycle where it is not the turn of what is alone.
 
     Parameters
     ----------
@@ -233,19 +162,13 @@ class CollectionTree(Component):
     control : In(control_layout(params))
     i : In(stream.Signature(token_layout(params))).array(cores)
     o : Out(stream.Signature(token_layout(params)))
-    soon : In(cores), if there is no order
-        A leaf offers something in the next cycle, unless it is taken in this one.
-    o_soon : Out(1)
-        The same of the output, in so far as it is known.
     busy : Out(1)
         A payload is inside; from registers, a cycle late for each level.
     """
 
     control: Any
-    soon: Signal
     i: Any
     o: stream.Interface
-    o_soon: Signal
     busy: Signal
 
     def __init__(self, params: DesignParams) -> None:
@@ -256,9 +179,8 @@ class CollectionTree(Component):
             {
                 "control": In(control_layout(params)),
                 "i": In(token).array(params.cores),
-                **({"soon": In(params.cores)} if params.order == "none" else {}),
-                **{name: Out(1) for name in ("o_soon", "busy")},
                 "o": Out(token),
+                "busy": Out(1),
             }
         )
 
@@ -267,15 +189,13 @@ class CollectionTree(Component):
         m = Module()
         params, arity = self.params, self.params.merge_arity
         streams: list[Any] = [wiring.flipped(each) for each in self.i]
-        soon: list[Value] = list(self.soon) if params.order == "none" else []
         busy: list[Value] = []
         for level in range(self.levels):
             mergers: list[Any] = []
             for first in range(0, len(streams), arity):
                 group, output = streams[first : first + arity], self._output(level)
                 if params.order == "none":
-                    merger: Any = TurnMerger(params, len(group), output)
-                    m.d.comb += merger.soon.eq(Cat(*soon[first : first + arity]))
+                    merger: Any = Merger(token_layout(params), len(group), output=output)
                 else:
                     merger = StarMerger(params, len(group), output)
                     m.d.comb += merger.control.eq(self.control)
@@ -285,16 +205,9 @@ class CollectionTree(Component):
                 mergers.append(merger)
                 busy.append(merger.busy)
             streams = [merger.o for merger in mergers]
-            soon = [self._soon(merger.output) for merger in mergers]
         wiring.connect(m, streams[0], wiring.flipped(self.o))
-        m.d.comb += [self.o_soon.eq(soon[0]), self.busy.eq(gathered_or(m, busy, arity))]
+        m.d.comb += self.busy.eq(gathered_or(m, busy, arity))
         return m
-
-    @staticmethod
-    def _soon(output: Any) -> Value:
-        """Return whether what is behind a merger offers something in the next cycle."""
-        soon: Value = output.soon if isinstance(output, Link) else output.i.valid | output.o.valid
-        return soon
 
     def _output(self, level: int) -> Any:
         """Make what is behind a merger: at the root a queue, if none is to follow."""

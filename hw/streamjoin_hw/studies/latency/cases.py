@@ -53,6 +53,9 @@ looked at, payload memory."""
 SHARED_CYCLES = 1
 """More of them where comparators are shared: lists are in memories that are read in a cycle."""
 
+COMBINER_TURN_CYCLES = 1
+"""Of SplitJoin's combiner without order: its first turn is that of matches of R tuples."""
+
 OUTPUT_CYCLES = 1
 
 
@@ -108,13 +111,13 @@ def met(params: DesignParams, age: int) -> Match:
     return Match(later, 0, slot % segment // params.lanes, core)
 
 
-def turn_cycles(params: DesignParams, line: int, levels: int) -> int:
-    """Count the mergers on a line's way in which the first turn is not its.
+def turn_cycles(params: DesignParams, leaf: int, levels: int) -> int:
+    """Count the mergers on the way of a tree's leaf in which the first turn is not its.
 
     A merger that had nothing to do needs a cycle to turn to another than its first input.
     """
     return sum(
-        line // params.merge_arity**level % params.merge_arity != 0 for level in range(levels)
+        leaf // params.merge_arity**level % params.merge_arity != 0 for level in range(levels)
     )
 
 
@@ -147,6 +150,9 @@ def latency_cycles(params: DesignParams, age: int) -> int:
     if params.design == "splitjoin":
         inside = tree_stages(params) + SPLIT_CYCLES
         inside += SHARED_CYCLES if params.has_shared_comparators else 0
+        if params.order == "none":
+            levels = tree_levels(params.cores, params.merge_arity)
+            inside += turn_cycles(params, match.core, levels) + COMBINER_TURN_CYCLES
     else:
         inside = SCAN_CYCLES[params.forward] + line_cycles(params, match.core)
         inside += spread_levels(params) if params.forward == "step" else 0

@@ -38,7 +38,6 @@ from streamjoin_hw.rtl.split.layouts import (
     ordered_port,
     ring_words,
     row_bits,
-    soon_member,
 )
 from streamjoin_hw.rtl.split.points.emitter import PointEmitter
 from streamjoin_hw.rtl.split.points.gatherer import PointGatherer
@@ -77,9 +76,6 @@ class PointCore(SplitCore):
         wiring.connect(m, wiring.flipped(self.right), gatherer.i[0])
         wiring.connect(m, emitters[SIDE_S].o, wiring.flipped(self.r_results))
         wiring.connect(m, emitters[SIDE_R].o, wiring.flipped(self.s_results))
-        for name, side in (("r_soon", SIDE_S), ("s_soon", SIDE_R)):
-            if soon_member(params, name):
-                m.d.comb += getattr(self, name).eq(emitters[side].soon)
         w = _Pass(params)
         m.d.comb += [
             w.begin.eq(gatherer.waiting & (w.left <= 1)),

@@ -13,7 +13,7 @@ from amaranth.utils import bits_for
 from streamjoin_common.contract import DesignParams
 from streamjoin_hw.rtl.memory import lane_bits
 from streamjoin_hw.rtl.split.hits import BANKS, hit_layout, index_of, long_list
-from streamjoin_hw.rtl.split.layouts import ordered_port, row_member, soon_member, token_layout
+from streamjoin_hw.rtl.split.layouts import ordered_port, row_member, token_layout
 from streamjoin_hw.rtl.split.outlet import Outlet
 from streamjoin_hw.rtl.split.points.layouts import change_bits, pass_layout, seen_layout
 from streamjoin_hw.rtl.split.subwindow import word_bits
@@ -59,8 +59,6 @@ class PointEmitter(Component):
     fetch : Out(1), fetch_word, fetch_lane : Out, payload : In(payload_bits)
         Read of a stored payload, there a cycle later.
     o : Out(stream.Signature(token_layout(params)))
-    soon : Out(1), if there is no order
-        As of :class:`~streamjoin_hw.rtl.split.outlet.Outlet`.
     busy : Out(1)
         There is something to give.
     """
@@ -82,7 +80,6 @@ class PointEmitter(Component):
     fetch_lane: Signal
     payload: Signal
     o: stream.Interface
-    soon: Signal
     busy: Signal
 
     def __init__(self, params: DesignParams, side: int) -> None:
@@ -102,7 +99,6 @@ class PointEmitter(Component):
                 "fetch_lane": Out(lane_bits(params)),
                 "payload": In(params.payload_bits),
                 "o": Out(stream.Signature(token_layout(params))),
-                **soon_member(params, "soon"),
             }
         )
 
@@ -168,8 +164,6 @@ class PointEmitter(Component):
                 m.d.comb += list_ports["rewind"].eq(1)
 
         order = outlet.i.p
-        if soon_member(params, "soon"):
-            m.d.comb += self.soon.eq(outlet.soon)
         m.d.comb += [
             step.eq(outlet.i.ready & ((left != 0) | ends)),
             outlet.i.valid.eq((left != 0) | (ends & ordered)),
