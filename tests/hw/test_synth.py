@@ -2,7 +2,9 @@
 
 import argparse
 import dataclasses
+import itertools
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ from streamjoin_hw.cli import scale as scale_cli
 from streamjoin_hw.flow import toolchain
 from streamjoin_hw.studies.synth import area, record, route, scale
 from streamjoin_hw.studies.synth.area import Use
+from streamjoin_hw.studies.synth.harness import harness_verilog
 from streamjoin_hw.studies.synth.settings import Settings
 from streamjoin_hw.studies.synth.targets import TARGETS
 
@@ -121,6 +124,30 @@ def test_a_tool_that_takes_too_long_is_given_up() -> None:
         (
             ("scale", "--target", "xc7z020", "--cores", "4,x", "--out", "here"),
             "--cores must be integers from 1 up, as in 4,8,16,32, not '4,x'",
+        ),
+        (
+            (
+                "scale",
+                "--target",
+                "ecp5-85k",
+                "--cores",
+                "4,6",
+                "--each",
+                "4",
+                *SMALL,
+                "--out",
+                "here",
+            ),
+            "--cores must be multiples of --each 4, and 6 is none",
+        ),
+        (
+            ("scale", "--target", "ecp5-85k", "--each", "2,4", *SMALL, "--out", "here"),
+            "--each is one integer, as in 4, not '2,4'",
+        ),
+        (
+            ("scale", "--target", "xc7z020", "--each", "4", *SMALL, "--out", "here"),
+            "--each compares clocks, and this study has none: give --target ecp5-85k or lifcl-40, "
+            "without --no-route and --board-top",
         ),
         (
             ("scale", "--target", "xc7z020", "--preset", "tiny-index", "--out", "here"),
@@ -284,6 +311,39 @@ def test_an_interrupted_study_goes_on_where_it_was(
     assert run(*words, str(tmp_path), "--seeds", "1,2") == 0
     assert fake_record[4:] == [2, 4, 8]
     assert "96.0 (96.0 to 98.0)" in capsys.readouterr().out
+
+
+def test_a_control_has_the_cores_of_designs_side_by_side(
+    fake_record: list[int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("scale", "--target", "ecp5-85k", "--cores", "2,8", "--each", "2", *SMALL[2:])
+    assert run(*words, "--out", str(tmp_path)) == 0
+    assert fake_record == [2, 2]
+    recorded = json.loads((tmp_path / "cores-0008-seed-1.json").read_text())
+    assert recorded["settings"]["copies"] == 4
+    assert recorded["params"]["cores"] == 2
+    assert recorded["comparisons_per_cycle"] == 8
+    table = capsys.readouterr().out
+    assert "designs of 2 cores side by side" in table
+    assert "From 2 to 8 cores" in table
+    # The design alone is none of these points.
+    assert run(*words[:5], *SMALL[2:], "--out", str(tmp_path)) == 0
+    assert fake_record == [2, 2, 8]
+
+
+def test_designs_side_by_side_are_shifted_one_into_the_next() -> None:
+    verilog = harness_verilog(DesignParams(cores=2, segment_tuples=2), 3)
+    top = verilog[verilog.index("module streamjoin_harness(serial_in, serial_out, clk);") :]
+    top = top.split("endmodule")[0]
+    bits = [
+        tuple(re.search(rf"\.serial_{end}\((.*)\)", ports)[1] for end in ("in", "out"))  # type: ignore[index]
+        for ports in re.findall(r" copy\d+ \((.*?)\);", top, re.S)
+    ]
+    assert len(bits) == 3
+    assert bits[0][0] == "serial_in"
+    assert bits[2][1] == "serial_out"
+    for (_, out), (into, _) in itertools.pairwise(bits):
+        assert out == into
 
 
 def test_the_page_of_a_study_loads_nothing(fake_record: list[int], tmp_path: Path) -> None:

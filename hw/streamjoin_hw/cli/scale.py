@@ -15,6 +15,7 @@ from streamjoin_hw.cli.terminal import print_paragraph, print_table, say, stages
 
 if TYPE_CHECKING:
     from streamjoin_hw.studies.synth.scale import Point
+    from streamjoin_hw.studies.synth.settings import Settings
 
 USUAL_CORES = "4,8,16,32"
 PAGE_NAME = "scale.html"
@@ -40,6 +41,12 @@ def configure(action: argparse.ArgumentParser) -> None:
         metavar="SEED,...",
         help="of the placer, a placement each; the clock of a point is their median",
     )
+    action.add_argument(
+        "--each",
+        metavar="COUNT",
+        help="as a control: a point's cores are those of designs of so many cores side by side, "
+        "which nothing connects, and what these lose in clock the tools lose",
+    )
     action.add_argument("--json", action="store_true", help="print the records as JSON")
     action.add_argument(
         "--out",
@@ -54,6 +61,35 @@ def _numbers(string: str, flag: str, example: str) -> list[int]:
     if not all(word.isascii() and word.isdigit() and int(word) for word in words):
         raise UsageError(f"{flag} must be integers from 1 up, as in {example}, not {string!r}")
     return sorted({int(word) for word in words})
+
+
+def _cores_of_each(
+    arguments: argparse.Namespace, counts: Sequence[int], settings: Sequence["Settings"]
+) -> int | None:
+    """Return the cores of each of several designs side by side; None for one design.
+
+    Raises
+    ------
+    UsageError
+        If a point's cores are no multiple of them, or nothing is routed.
+    """
+    from streamjoin_hw.studies.synth.settings import HARNESS_TOP
+
+    if arguments.each is None:
+        return None
+    numbers = _numbers(arguments.each, "--each", "4")
+    if len(numbers) > 1:
+        raise UsageError(f"--each is one integer, as in 4, not {arguments.each!r}")
+    if settings[0].top != HARNESS_TOP:
+        raise UsageError(
+            "--each compares clocks, and this study has none: give --target ecp5-85k or lifcl-40, "
+            "without --no-route and --board-top"
+        )
+    (each_has,) = numbers
+    for cores in counts:
+        if cores % each_has:
+            raise UsageError(f"--cores must be multiples of --each {each_has}, and {cores} is none")
+    return each_has
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -74,6 +110,7 @@ def run(arguments: argparse.Namespace) -> int:
         )
     for cores in counts:
         dataclasses.replace(base, cores=cores)
+    each_has = _cores_of_each(arguments, counts, settings)
     from streamjoin_common import storage
     from streamjoin_hw.studies.synth.scale import points, sweep
 
@@ -89,6 +126,7 @@ def run(arguments: argparse.Namespace) -> int:
             folder=folder,
             report=report,
             ended=lambda done: report(f"{done} of {total} done"),
+            each_has=each_has,
         )
     storage.write_text(folder / PAGE_NAME, study_page(records))
     say(f"wrote {folder / PAGE_NAME}")
@@ -143,6 +181,12 @@ def sentences(records: Sequence[dict[str, Any]]) -> list[str]:
             f"A further core costs {slope:.0f} LUT; in handshake join's table 1 it costs "
             f"{PAPER_LUTS_A_CORE} (1.24 % of an XC6VLX760T for nine)."
         )
+    copied = records[0]["params"]["cores"] if "copies" in records[-1]["settings"] else None
+    if copied is not None:
+        said.append(
+            f"A control: designs of {copied} cores side by side, which nothing connects. What they "
+            "lose in clock the tools lose."
+        )
     loss = clock_loss(records)
     if loss is not None:
         few, many, share = loss
@@ -155,7 +199,7 @@ def sentences(records: Sequence[dict[str, Any]]) -> list[str]:
 def study_page(records: Sequence[dict[str, Any]]) -> str:
     """Return the study as a page with clock and LUTs against cores."""
     from streamjoin_hw.studies.synth.page import ACCENT, drawn, page
-    from streamjoin_hw.studies.synth.scale import points
+    from streamjoin_hw.studies.synth.scale import cores_of, points
 
     studied = points(records)
     placed = [each.median for each in studied if each.median["resources"]]
@@ -163,13 +207,13 @@ def study_page(records: Sequence[dict[str, Any]]) -> str:
 
     def paint(axes: Any) -> None:
         left, right = axes
-        x = [each["params"]["cores"] for each in routed]
+        x = [cores_of(each) for each in routed]
         left.plot(x, [each["clock"]["hz"] / 1e6 for each in routed], "-", color=ACCENT)
         for each in studied:
             clocks = [hz / 1e6 for hz in each.clocks_hz]
             left.plot([each.cores] * len(clocks), clocks, "o", color=ACCENT)
         left.set(xlabel="cores", ylabel="clock in MHz", ylim=(0, None))
-        x = [each["params"]["cores"] for each in placed]
+        x = [cores_of(each) for each in placed]
         right.plot(x, [each["resources"]["lut"]["used"] for each in placed], "o-", color=ACCENT)
         right.set(xlabel="cores", ylabel="LUT", ylim=(0, None))
 

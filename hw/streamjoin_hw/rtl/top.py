@@ -104,8 +104,8 @@ class Top(Component):
         """Build clock domains, registers, counters and the design."""
         m = Module()
         # Two domains on one clock: registers keep their values through a soft reset.
-        control: Any = ClockDomain("control")
-        work: Any = ClockDomain("sync")
+        control: Any = ClockDomain("control", local=True)
+        work: Any = ClockDomain("sync", local=True)
         control.clk = work.clk = self.aclk
         m.domains += [control, work]
         m.submodules.registers = file = DomainRenamer("control")(RegisterFile(self.params))

@@ -17,7 +17,12 @@ from streamjoin_hw.flow.yowasp import environment, program, version
 from streamjoin_hw.studies.selftest.stimulus import expected
 from streamjoin_hw.studies.selftest.top import SELFTEST_MODULE, selftest_verilog
 from streamjoin_hw.studies.synth.area import NETLIST_NAME, lacking, synthesise, uses
-from streamjoin_hw.studies.synth.record import clock_of, comparisons_per_1000_lut, described
+from streamjoin_hw.studies.synth.record import (
+    clock_of,
+    comparisons_per_1000_lut,
+    described,
+    max_comparisons,
+)
 from streamjoin_hw.studies.synth.route import Routed, place_and_route
 from streamjoin_hw.studies.synth.settings import (
     SELFTEST_TOP,
@@ -120,7 +125,9 @@ def bitstream(
             "resources": resources,
             "resources_source": source,
             "clock": clock_of(TARGET, routed),
-            "comparisons_per_1000_lut": comparisons_per_1000_lut(params, routed.uses),
+            "comparisons_per_1000_lut": comparisons_per_1000_lut(
+                max_comparisons(params), routed.uses
+            ),
             "board": BOARD,
             "oscillator_hz": CLOCK_HZ,
             "constraints_sha256": verilog_digest(_CONSTRAINTS.read_text()),

@@ -22,9 +22,15 @@ HARNESS_MODULE = "streamjoin_harness"
 """Verilog module of the top level."""
 
 
-def harness_verilog(params: DesignParams) -> str:
-    """Return a design in its harness as Verilog."""
-    return verilog_around(params, lambda: Harness(params, by_reference=True), HARNESS_MODULE)
+def harness_verilog(params: DesignParams, copies: int = 1) -> str:
+    """Return a design, or several that are not connected, in a harness as Verilog."""
+
+    def harness() -> Component:
+        if copies > 1:
+            return SideBySide(params, copies)
+        return Harness(params, by_reference=True)
+
+    return verilog_around(params, harness, HARNESS_MODULE)
 
 
 class Harness(Component):
@@ -60,7 +66,7 @@ class Harness(Component):
         m = Module()
         m.submodules.top = top = Top(self.params, by_reference=self.by_reference)
         # One clock signal for all: a copy of it would rise later in simulation.
-        work: Any = ClockDomain("work", reset_less=True)
+        work: Any = ClockDomain("work", reset_less=True, local=True)
         work.clk = top.aclk
         m.domains += work
         m.d.comb += top.aclk.eq(self.clk)
@@ -84,4 +90,43 @@ class Harness(Component):
             self.serial_out.eq(parity[0]),
         ]
         m.d.comb += inputs.eq(given)
+        return m
+
+
+class SideBySide(Component):
+    """Copies of a design, each in its harness, of which one shifts its bits to the next.
+
+    What such copies lose in clock beside one of them is lost by the tools: no path leads from one
+    design to another.
+
+    Parameters
+    ----------
+    params : DesignParams
+        The design.
+    copies : int
+        How many, at least 1.
+
+    Members
+    -------
+    Those of :class:`Harness`.
+    """
+
+    clk: Signal
+    serial_in: Signal
+    serial_out: Signal
+
+    def __init__(self, params: DesignParams, copies: int) -> None:
+        self.params = params
+        self.copies = copies
+        super().__init__({"clk": In(1), "serial_in": In(1), "serial_out": Out(1)})
+
+    def elaborate(self, _platform: object) -> Module:
+        """Connect the harnesses in a row."""
+        m = Module()
+        bit: Any = self.serial_in
+        for k in range(self.copies):
+            m.submodules[f"copy{k}"] = each = Harness(self.params, by_reference=True)
+            m.d.comb += [each.clk.eq(self.clk), each.serial_in.eq(bit)]
+            bit = each.serial_out
+        m.d.comb += self.serial_out.eq(bit)
         return m

@@ -42,7 +42,7 @@ MODULES = {DESIGN_TOP: TOP_MODULE, BOARD_TOP: BOARD_MODULE, HARNESS_TOP: HARNESS
 NOT_TIMED = "no timing was run: there is no place and route for this part here"
 
 
-def max_comparisons(params: DesignParams) -> int | None:
+def max_comparisons(params: DesignParams, copies: int = 1) -> int | None:
     """Return the comparisons of two tuples that a design makes in a cycle, at most.
 
     In SplitJoin each side has comparators of its own and both can be busy, unless they are shared;
@@ -52,7 +52,7 @@ def max_comparisons(params: DesignParams) -> int | None:
         return None
     has_own = params.design == "splitjoin" and not params.has_shared_comparators
     sides = 2 if has_own else 1
-    return sides * params.cores * params.lanes * params.probes
+    return copies * sides * params.cores * params.lanes * params.probes
 
 
 def _key(
@@ -135,7 +135,7 @@ def described(
         "method": area.FLAT if settings.flat else area.CORE_ONCE,
         "settings": settings.identity(target, params),
         "deadline_s": settings.deadline_s,
-        "comparisons_per_cycle": max_comparisons(params),
+        "comparisons_per_cycle": max_comparisons(params, settings.copies),
     }
 
 
@@ -212,16 +212,17 @@ def _run(
         "resources_source": source,
         "cells": counts,
         "clock": _not_routed(target, settings) if routed is None else clock_of(target, routed),
-        "comparisons_per_1000_lut": comparisons_per_1000_lut(params, uses),
+        "comparisons_per_1000_lut": comparisons_per_1000_lut(
+            max_comparisons(params, settings.copies), uses
+        ),
         "does_not_fit": misfit,
         "failed": "",
         "seconds": seconds,
     }
 
 
-def comparisons_per_1000_lut(params: DesignParams, uses: Mapping[str, area.Use]) -> float | None:
+def comparisons_per_1000_lut(comparisons: int | None, uses: Mapping[str, area.Use]) -> float | None:
     """Return what a thousand of the LUTs in use compare in a cycle, at most; None for an index."""
-    comparisons = max_comparisons(params)
     return None if comparisons is None else round(comparisons / uses["lut"].used * 1000, 2)
 
 

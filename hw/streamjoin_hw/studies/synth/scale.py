@@ -4,6 +4,9 @@ The study of handshake join, section 6.4 and figure 18: the segments of a core s
 while cores are added, and so do clock and LUTs of a core if the design scales. A placement depends
 on its seed by several percent, so the clock of a point is the median of several. A placement that
 is there and still true is kept, so that an interrupted study resumes where it was.
+
+As a control the cores of a point can be those of smaller designs side by side, which nothing
+connects: what these lose in clock the tools lose.
 """
 
 import dataclasses
@@ -33,6 +36,12 @@ tuples in all. The device is an XC6VLX760T with 474,240 LUTs (Xilinx DS150, tabl
 def point_file(folder: Path, cores: int, seed: int) -> Path:
     """Return the file of a placement."""
     return folder / f"cores-{cores:04}-seed-{seed}.json"
+
+
+def cores_of(recorded: dict[str, Any]) -> int:
+    """Return the cores of a record, those of all copies of its design."""
+    cores: int = recorded["params"]["cores"] * recorded["settings"].get("copies", 1)
+    return cores
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,7 +74,7 @@ def points(records: Sequence[dict[str, Any]]) -> list[Point]:
     """Put records together by number of cores."""
     groups: dict[int, list[dict[str, Any]]] = {}
     for each in sorted(records, key=lambda each: each["clock"]["hz"] or 0):
-        groups.setdefault(each["params"]["cores"], []).append(each)
+        groups.setdefault(cores_of(each), []).append(each)
     return [Point(cores, tuple(group)) for cores, group in sorted(groups.items())]
 
 
@@ -107,6 +116,7 @@ def sweep(
     folder: Path,
     report: Callable[[str], None],
     ended: Callable[[int], None],
+    each_has: int | None = None,
 ) -> list[dict[str, Any]]:
     """Synthesise a design with each number of cores.
 
@@ -124,6 +134,8 @@ def sweep(
         Receives the name of each stage as it begins.
     ended : callable taking int
         Receives the number of placements that are done.
+    each_has : int, optional
+        Cores of a design; so many designs side by side have the cores of a point, a multiple of it.
 
     Returns
     -------
@@ -137,8 +149,9 @@ def sweep(
         If a point cannot be written.
     """
     records, total = [], len(counts) * len(settings)
-    for done, (cores, each) in enumerate(itertools.product(counts, settings), start=1):
-        params = dataclasses.replace(base, cores=cores)
+    for done, (cores, given) in enumerate(itertools.product(counts, settings), start=1):
+        params = dataclasses.replace(base, cores=each_has or cores)
+        each = dataclasses.replace(given, copies=cores // params.cores)
         path = point_file(folder, cores, each.seed)
         recorded = _kept(path)
         if recorded is None or not is_current(recorded, target, each, params):
@@ -159,9 +172,7 @@ def luts_a_core(records: Sequence[dict[str, Any]]) -> float | None:
     None with fewer than two points.
     """
     used = [
-        (each["params"]["cores"], each["resources"]["lut"]["used"])
-        for each in records
-        if each["resources"]
+        (cores_of(each), each["resources"]["lut"]["used"]) for each in records if each["resources"]
     ]
     if len({cores for cores, _ in used}) < 2:
         return None

@@ -35,6 +35,8 @@ class Settings:
         Of the placer.
     top : str
         What is synthesised, one of :data:`DESIGN_TOP` and the others.
+    copies : int
+        So many of the design side by side, not connected; more than one only in a harness.
     deadline_s : float
         Seconds that each tool may take. Not part of a record's identity.
     """
@@ -44,6 +46,7 @@ class Settings:
     clock_hz: float = 100e6
     seed: int = 1
     top: str = DESIGN_TOP
+    copies: int = 1
     deadline_s: float = 3600.0
 
     def identity(self, target: Target, params: DesignParams) -> dict[str, Any]:
@@ -59,6 +62,8 @@ class Settings:
                 plain["router"] = target.router.algorithm
         if self.top != DESIGN_TOP:
             plain["top"] = self.top
+        if self.copies > 1:
+            plain["copies"] = self.copies
         return plain
 
 
@@ -79,7 +84,7 @@ def tools(target: Target, settings: Settings) -> dict[str, str]:
 def verilog_of(params: DesignParams, settings: Settings) -> str:
     """Return the Verilog of what is synthesised: the design, alone or in what is around it."""
     if settings.top == HARNESS_TOP:
-        return harness_verilog(params)
+        return harness_verilog(params, settings.copies)
     return emit.verilog_source(params, board=settings.top == BOARD_TOP)
 
 
