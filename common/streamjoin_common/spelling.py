@@ -52,6 +52,20 @@ def argument(name: str) -> str:
     return option(name) if _flags[0] else name
 
 
+def to_do(called: str, typed: str) -> str:
+    """Say what whoever reads the sentence does next: call a function, or type a command.
+
+    Examples
+    --------
+    >>> to_do("sj.engines()", "streamjoin engines")
+    'call sj.engines()'
+    >>> with as_flags():
+    ...     to_do("sj.engines()", "streamjoin engines")
+    'type  streamjoin engines'
+    """
+    return f"type  {typed}" if _flags[0] else f"call {called}"
+
+
 def knob(name: str, value: str) -> str:
     """Name an engine's knob with a value as whoever reads the sentence types it.
 

@@ -176,7 +176,7 @@ class SparkStreamVerb:
         """Run the query until all is done, or until interrupted; print the outcome."""
         from streamjoin.errors import InputError
         from streamjoin_common.errors import InputWarning
-        from streamjoin_common.language.durations import parse_duration
+        from streamjoin_common.language.durations import parse_option
         from streamjoin_spark.streaming.query import end_streams, opened_folders
         from streamjoin_spark.streaming.state import FOLDER, end_of, last_record
 
@@ -186,7 +186,7 @@ class SparkStreamVerb:
         } | {"columns": args.columns, "how": args.how}
         if args.end and args.follow:
             raise InputError("--end is for complete folders, --follow waits for more: drop one")
-        delay_us = parse_duration(args.delay) if args.delay else 0
+        delay_us = 0 if args.delay is None else parse_option("delay", args.delay)
         for flag, number in (("--classes", args.classes), ("--max-files", args.max_files)):
             if number is not None and number < 1:
                 raise InputError(f"{flag} must be at least 1, not {number}")

@@ -60,6 +60,7 @@ def imported(folder: Path, strings: dict[str, str], on: list[str], band: list[st
     return folder / "w"
 
 
+@pytest.mark.filterwarnings("ignore:band .* is empty:streamjoin_common.errors.InputWarning")
 def test_what_an_import_accepts_a_comparison_accepts(tmp_path: Path) -> None:
     rng = np.random.default_rng(SEED)
     accepted: list[dict[str, Any]] = []

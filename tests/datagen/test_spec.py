@@ -18,8 +18,8 @@ MISTAKES: list[tuple[str, dict[str, Any], str]] = [
     ("band", {"lo": -1}, "lo must be an integer from 0 to 2147483647, not -1"),
     ("band", {"hi": "1.5"}, "hi must be an integer from 0 to 2147483647, not '1.5'"),
     ("band", {"domain": True}, "domain must be an integer from 1 to 2147483647, not True"),
-    ("band", {"window": "count:0"}, "window 'count:0': a count is an integer above 0, not '0'; "
-     "write it as 1024"),
+    ("band", {"window": "count:0"}, "window 'count:0': a count is an integer above 0, for "
+     "example 1024, not '0'"),
     ("band", {"window": 5}, f"{WINDOW} 5"),
     ("band", {"arrivals": "late"}, "arrivals must be regular or poisson, not 'late'"),
     (

@@ -16,6 +16,7 @@ from tests.host.damaged_runs import KILLED, changed, sibling, timeless, with_ano
 
 from streamjoin.bench import experiments, identity, points, runner
 from streamjoin.cli import main
+from streamjoin.cli.bench import OWN_TABLES
 from streamjoin.engines import catalog
 from streamjoin.engines.intra.npj import Npj
 from streamjoin.report.charts import bars, curves, stacked, sweeps
@@ -332,7 +333,51 @@ def test_a_wrong_result_has_no_figure_and_is_not_kept(little: Path, data: Path) 
 def test_the_list_names_every_experiment(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", "list", "--json"]) == 0
     listed = json.loads(capsys.readouterr().out)
-    assert [row["experiment"] for row in listed] == experiments.names()
+    of_kind = {
+        kind: [row["name"] for row in listed if row["kind"] == kind]
+        for kind in ("experiment", "other")
+    }
+    assert of_kind == {"experiment": experiments.names(), "other": [*experiments.OTHERS]}
+    assert {"calls", "live", "cpu-fpga", "claims"} <= {*experiments.OTHERS}
+    assert main(["bench", "list"]) == 0
+    printed = capsys.readouterr().out.splitlines()
+    assert [row["name"] for row in listed] == [
+        line.split()[0] for line in printed[2:] if not line.startswith(" ")
+    ]
+
+
+@pytest.mark.parametrize("name", experiments.OTHERS)
+def test_what_is_listed_beside_experiments_is_run(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    runs = {
+        **{each: f"streamjoin.cli.benchmarks.{each}.run" for each in ("live", "regress")},
+        "list": "streamjoin.cli.benchmarks.listing.run",
+        **{each: f"streamjoin.cli.bench._{each}" for each in ("all", "claims")},
+    }
+    for each in OWN_TABLES:
+        monkeypatch.setitem(OWN_TABLES, each, lambda _: asked.append(name) or 0)
+    for path in runs.values():
+        monkeypatch.setattr(path, lambda *_: asked.append(name) or 0)
+    assert main(["bench", name]) == 0
+    assert asked == [name]
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("liv", "no benchmark 'liv': did you mean live? To list all, type  streamjoin bench list"),
+        ("cpufpga", "'cpufpga': did you mean cpu-fpga? To list all"),
+        ("zzz", "'zzz'; there is handshake-band, "),
+        ("zzz", ", window-threads, all, calls, claims, cpu-fpga, list, live, regress"),
+    ],
+)
+def test_an_unknown_benchmark_is_answered_with_all_there_are(
+    name: str, sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["bench", name]) == 2
+    assert sentence in capsys.readouterr().err
 
 
 def test_a_claim_speaks_of_its_own_points_at_each_size(little: Path) -> None:

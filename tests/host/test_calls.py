@@ -1,5 +1,6 @@
 """Whole calls beside other systems: measured alike, and every result compared."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,13 +13,19 @@ from streamjoin.bench import calls
 from streamjoin.cli import main
 from streamjoin.cli.benchmarks import calls as cli
 from streamjoin.errors import MismatchError
+from streamjoin.report.stored import others
 
 
 @pytest.mark.parametrize("name", calls.CASES)
-def test_all_systems_agree_on_every_case(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_systems_agree_on_every_case(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     case = calls.CASES[name]
     monkeypatch.setitem(calls.CASES, name, case._replace(quick=2000))
     result = calls.measure(name, "quick", rounds=1, threads=1)
+    about = {"size": "quick", "threads": 1, "rounds": 1, "environment": {}}
+    (path := tmp_path / "calls.json").write_text(json.dumps({**about, "cases": [result]}))
+    assert len(others.read(path)["records"]) == len(result["systems"])
     assert set(result["systems"]) == {"auto", "npj", "prj", "duckdb", "polars", "pyarrow"}
     assert all(each["cpu_s"] > 0 for each in result["systems"].values())
     assert result["pairs"] > 0

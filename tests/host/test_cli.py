@@ -32,8 +32,20 @@ def test_late_rows_are_joined_within_a_lateness_and_counted_beyond(
     assert counts == [(500, [0, 0]), (499, [1, 0])]
     assert main([*given, "--lateness", "soon"]) == 2
     assert (
-        "a duration is a number with us, ms, s, min, h or d, not 'soon'" in capsys.readouterr().err
+        "--lateness: a duration is a number with us, ms, s, min, h or d, for example 1.5s, not "
+        "'soon'" in capsys.readouterr().err
     )
+
+
+def test_an_empty_band_is_joined_and_named_once(
+    files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = [*words(files), "--band", "x=a:-1:-2", "--arrival", "instant", "--json"]
+    assert main(given) == 0
+    printed = capsys.readouterr()
+    assert json.loads(printed.out)["pairs"] == 0
+    assert printed.err.count("is empty") == 1
+    assert "band 'x=a:-1:-2' is empty: its lower bound a + 1 lies above its" in printed.err
 
 
 MISTAKES = {
@@ -74,9 +86,18 @@ MISTAKES = {
         {"engine": "warp"},
         "no engine 'warp': choose one of npj",
     ),
-    "a misspelt engine": (["--on", "k"], {"engine": "splitjion"}, "did you mean splitjoin?"),
-    "an impossible window": (["--on", "k", "--window", "count:0"], {}, "above 0, not '0'"),
-    "a negative window": (["--on", "k", "--window", "count:-5"], {}, "above 0, not '-5'"),
+    "a misspelt engine": (
+        ["--on", "k"],
+        {"engine": "splitjion"},
+        "did you mean splitjoin? To list all, type  streamjoin engines",
+    ),
+    "an impossible window": (["--on", "k", "--window", "count:0"], {}, "for example 1024, not '0'"),
+    "a negative window": (["--on", "k", "--window", "count:-5"], {}, "for example 1024, not '-5'"),
+    "a window that is too long": (
+        ["--on", "k", "--window", "time:2305843009214d"],
+        {},
+        "a duration is at most 4611686018427387903us, not '2305843009214d'",
+    ),
     "a huge window": (
         ["--on", "k", "--window", f"count:{10**30}"],
         {},
@@ -253,7 +274,7 @@ def test_an_engine_is_explained_with_all_its_knobs(capsys: pytest.CaptureFixture
     plain = json.loads(capsys.readouterr().out)
     assert plain["knobs"]["load"]["range"] == "1 to 64"
     assert main(["engines", "ssbi"]) == 2
-    assert "did you mean ssbj?" in capsys.readouterr().err
+    assert "did you mean ssbj? To list all, type  streamjoin engines" in capsys.readouterr().err
 
 
 def test_an_engine_that_cannot_run_here_says_why(

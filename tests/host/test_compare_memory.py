@@ -30,7 +30,7 @@ def test_inputs_in_memory_are_compared_as_they_are_joined() -> None:
     for wrong, sentence in {
         lambda: sj.compare(r, s, on="k"): "^no engine is named: add engines='kang,",
         lambda: sj.compare(r): "^compare takes a workload's folder or suite, or both inputs",
-        lambda: sj.compare(r, s, "nppj", on="k"): r"no engine 'nppj': did you mean npj\?$",
+        lambda: sj.compare(r, s, "nppj", on="k"): r"no engine 'nppj': did you mean npj\? To list",
         lambda: sj.compare(r, s, "npj"): r"^a predicate is needed: on=.* or band=",
         lambda: sj.compare(r, s, "npj", on="k", knobs={"prj": {}}): "not for 'prj': name it in",
         lambda: sj.compare(r, s, "npj", on="k", window="time:1s"): r"with ts='COL'$",

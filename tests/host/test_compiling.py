@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from streamjoin import run
+from streamjoin.cli.join import compiled
 from streamjoin.engines import catalog, compiling
 from streamjoin.engines.job import Job
 from streamjoin.engines.kernels.flat import bands, joining, plans, sharing
@@ -94,3 +95,15 @@ def test_what_a_run_compiles_itself_is_said(monkeypatch: pytest.MonkeyPatch) -> 
     assert said == []
     assert run.run(engine, job, report=said.append).metrics["kernels_compiled"] == 1
     assert said == ["kernels were compiled during the run, within its time: the next run is faster"]
+
+
+@pytest.mark.parametrize(
+    ("kernels", "said"),
+    [
+        (0, ""),
+        (1, "; 1 kernel was compiled in it, which is kept"),
+        (2, "; 2 kernels were compiled in it, which are kept"),
+    ],
+)
+def test_one_kernel_is_not_several(kernels: int, said: str) -> None:
+    assert compiled(kernels) == said

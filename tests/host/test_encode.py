@@ -63,6 +63,7 @@ def edges(dtype: str) -> NDArray[Any]:
 WHOLE_WIDTHS = ["0:0", "1:2", "-1:3", "3:-1", "-5:-5", "2147483648:4294967296", f"{10**20}:1"]
 
 
+@pytest.mark.filterwarnings("ignore:band .* is empty:streamjoin.InputWarning")
 @pytest.mark.parametrize("lo_hi", [*WHOLE_WIDTHS, f"-{10**20}:5"])
 @pytest.mark.parametrize("s_type", WHOLE)
 @pytest.mark.parametrize("r_type", WHOLE)
@@ -99,6 +100,7 @@ HIGHEST = (1 << 32) - 1
     0,
     True,
 )
+@pytest.mark.filterwarnings("ignore:band .* is empty:streamjoin.InputWarning")
 @settings(max_examples=300)
 @given(integers_and_missing(), integers_and_missing(), WIDTHS, WIDTHS, st.booleans())
 def test_integer_bands_are_exact_wherever_values_lie(
@@ -127,6 +129,7 @@ def test_integer_bands_are_exact_wherever_values_lie(
     assert hits.tolist() == right
 
 
+@pytest.mark.filterwarnings("ignore:band .* is empty:streamjoin.InputWarning")
 @pytest.mark.parametrize(
     "lo_hi", ["0:0", "1:2.5", "-1:3", "1e-45:1e38", "inf:inf", "-inf:1", "1e40:0"]
 )

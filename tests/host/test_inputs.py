@@ -324,7 +324,7 @@ def test_table_never_loses_a_column() -> None:
         ({"threads": 1.5}, "threads must be an integer from 1 to 1024, not 1.5"),
         ({"speedup": "2"}, "speedup must be a number above 0, not '2'"),
         ({"arrival": "later"}, "arrival must be one of instant, replay, not 'later'"),
-        ({"on": 1}, "on must be a string or a list of strings, not 1"),
+        ({"on": 1}, "on must be a string or a list of strings, for example 'rk=sk', not 1"),
         ({"knobs": ["batch"]}, "knobs must be a mapping of names to values, not ['batch']"),
         ({"engine": "fpga-handshake", "on": "k,k,k,k,k"}, "takes at most 4 terms, not 5"),
         ({"engine": "fpga-handshake", "window": "count:1,900"}, "count:1,900 is too uneven: "),

@@ -193,6 +193,7 @@ EPOCH = dt.datetime(1970, 1, 1)
 SPAN = st.integers(-4, 4)
 
 
+@pytest.mark.filterwarnings("ignore:band .* is empty:streamjoin.InputWarning")
 @settings(max_examples=25, deadline=None)
 @given(
     r=st.lists(st.one_of(st.none(), SPAN), max_size=9),
@@ -351,7 +352,7 @@ def test_decimals_are_rescaled_exactly_or_not_at_all(
 
 
 def test_band_widths_are_read_back_as_they_are_written() -> None:
-    for text in ("t=u:5s:1500ms", "t=u:-250ns:0s", "t=u:7h:1min"):
+    for text in ("t=u:5s:1500ms", "t=u:-250ns:1us", "t=u:7h:0s"):
         assert Predicate.parse(band=text).text == text
         again = Predicate.parse(band=Predicate.parse(band=text).text)
         assert again == Predicate.parse(band=text)

@@ -24,6 +24,7 @@ pytestmark = [
     pytest.mark.timeout(120 + 10 * CASES),
     # Large integers beside missing values, as floating-point numbers, are meant here.
     pytest.mark.filterwarnings("ignore:.*holds integers beside missing:streamjoin.InputWarning"),
+    pytest.mark.filterwarnings("ignore:band .* is empty:streamjoin.InputWarning"),  # so are these
 ]
 
 

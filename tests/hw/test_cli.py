@@ -285,7 +285,7 @@ def test_a_folder_is_no_file_to_write(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("action", ["verilog", "manifest", "registers"])
 def test_no_path_is_no_place_to_write_to(action: str) -> None:
-    with pytest.raises(UsageError, match=r"^--out must name a path, not nothing$"):
+    with pytest.raises(UsageError, match=r"^--out needs a path$"):
         run(action, "--preset", "tiny", "--out", "")
 
 
@@ -308,5 +308,5 @@ def test_an_output_that_cannot_be_written_is_refused_before_the_work(
     monkeypatch.setattr("streamjoin_hw.cli.design_from", lambda *_: pytest.fail("worked"))
     with pytest.raises(StorageError, match="Not a directory"):
         run(*words, str(tmp_path / "file" / "out"))
-    with pytest.raises(UsageError, match=f"^{words[-1]} must name a path, not nothing$"):
+    with pytest.raises(UsageError, match=f"^{words[-1]} needs a path$"):
         run(*words, "")

@@ -256,7 +256,7 @@ def test_a_wrong_result_of_the_gates_is_an_error(monkeypatch: pytest.MonkeyPatch
         (("--tuples", "2"), "--tuples must be at least 3, not 2"),
         (("--seed", "-1"), "--seed must be at least 0, not -1"),
         (("--match-rate", "101"), "--match-rate must be from 0 to 100, the window, not 101"),
-        (("--out", ""), "--out must name a path, not nothing"),
+        (("--out", ""), "--out needs a path"),
         (
             ("--preset", "tiny-band"),
             "--param terms must be one equi term, without timestamps and theta",

@@ -113,13 +113,25 @@ def test_a_tool_that_takes_too_long_is_given_up() -> None:
             ("synth", "--target", "spartan", *SMALL),
             "--target must be one of xc7z020, xczu7ev, xck26, ecp5-85k, lifcl-40, not 'spartan'",
         ),
+        *(
+            (words, "--target needs a name, one of xc7z020, xczu7ev, xck26, ecp5-85k, lifcl-40")
+            for words in (
+                ("synth", *SMALL),
+                ("synth", "--target", "", *SMALL),
+                ("scale", "--target=", *SMALL, "--out", "here"),
+            )
+        ),
+        (
+            ("bitstream", "--out", "here"),
+            "--board needs a name, one of pynq-z2, zcu104, kv260, ulx3s-85f",
+        ),
         (
             ("synth", "--target", "xc7z020", *SMALL, "--clock", "0"),
             "--clock must be from 1 to 1000, not 0",
         ),
         (
             ("synth", "--target", "xc7z020", *SMALL, "--out", ""),
-            "--out must name a path, not nothing",
+            "--out needs a path",
         ),
         (
             ("scale", "--target", "xc7z020", "--cores", "4,x", "--out", "here"),

@@ -149,7 +149,7 @@ def test_a_mistake_is_one_sentence(
     ("change", "message"),
     [
         ("--r=nothing", "--r nothing: must be a folder with at least one Parquet file"),
-        ("--delay=soon", "a duration is a number with us, ms, s, min, h or d, not 'soon'"),
+        ("--delay=soon", "--delay: a duration is a number with us, ms, s, min, h or d, for"),
         ("--window=count:4", "a streaming join needs a window that time ends, tumbling or time"),
         ("--how=outer", "how is one of inner, left, right, full, semi, anti, not 'outer'"),
         ("--how=semi --columns=s.k", "s.k: a join of kind semi has R's columns only"),

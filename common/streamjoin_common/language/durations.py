@@ -4,6 +4,7 @@ import re
 from datetime import timedelta
 
 from streamjoin_common.errors import InputError
+from streamjoin_common.spelling import argument
 
 MAX_US = 1 << 62
 """Limit of durations in microseconds, exclusive: a time plus a duration then fits an int64."""
@@ -14,7 +15,10 @@ MAX_SHOWN_CHARACTERS = 40
 UNITS_US = {"us": 1, "ms": 1_000, "s": 1_000_000, "min": 60_000_000, "h": 3_600_000_000}
 DAY_US = 24 * UNITS_US["h"]
 
-_DURATION = re.compile(r"(0|[1-9][0-9]{0,17})(?:\.([0-9]{1,18}))?(us|ms|s|min|h|d)")
+MAX_DIGITS = len(str(MAX_US))
+"""Maximum digits of a duration before the point, in any unit."""
+
+_DURATION = re.compile(r"(0|[1-9][0-9]*)(?:\.([0-9]{1,18}))?(us|ms|s|min|h|d)")
 _WIDTH = re.compile(r"(-?)(0|[1-9][0-9]{0,39})(?:\.([0-9]{1,18}))?(ns|us|ms|s|min|h|d)")
 
 
@@ -34,17 +38,19 @@ def parse_duration(string: str) -> int:
     match = _DURATION.fullmatch(string) if isinstance(string, str) else None
     if match is None:
         raise InputError(
-            f"a duration is a number with us, ms, s, min, h or d, not {shown(string)}; "
-            f"write it as {_meant(string)}"
+            "a duration is a number with us, ms, s, min, h or d, for example 1.5s, not "
+            f"{shown(string)}{_meant(string)}"
         )
     fraction = match[2] or ""
     unit_us = DAY_US if match[3] == "d" else UNITS_US[match[3]]  # written in hours
-    scaled = int(match[1] + fraction) * unit_us
+    digits = match[1][: MAX_DIGITS + 1]  # one more is too long in any unit
+    scaled = int(digits + fraction) * unit_us
     length_us, rest = divmod(scaled, int(10 ** len(fraction)))
-    if rest or not 1 <= length_us < MAX_US:
+    if length_us >= MAX_US:
+        raise InputError(f"a duration is at most {MAX_US - 1}us, not {shown(string)}")
+    if rest or length_us < 1:
         raise InputError(
-            "a duration is an integer number of microseconds above 0 and below 2**62, not "
-            f"{shown(string)}"
+            f"a duration is an integer number of microseconds above 0, not {shown(string)}"
         )
     return length_us
 
@@ -96,23 +102,22 @@ OTHER_UNITS = {
 
 
 def _meant(string: object) -> str:
-    """Return the duration that was probably meant, or an example."""
+    """Return ``": did you mean DURATION?"``, or nothing where it cannot be guessed."""
     plain = string.replace(" ", "").lower() if isinstance(string, str) else ""
     number = re.match(r"[0-9]{1,18}(?:\.[0-9]{1,18})?", plain)
     given = plain[number.end() :] if number else ""
     for unit, others in OTHER_UNITS.items():
         if number and given in {unit, *others} and _DURATION.fullmatch(number[0] + unit):
-            return number[0] + unit
-    return "1.5s"
+            return f": did you mean {number[0]}{unit}?"
+    return ""
 
 
 def format_duration(length_us: int) -> str:
-    """Write microseconds in the largest unit that keeps them an integer of at most 18 digits."""
+    """Write microseconds in the largest unit that keeps them an integer."""
     for unit, scale in reversed(UNITS_US.items()):
-        if length_us % scale == 0 and length_us // scale < 10**18:
+        if length_us % scale == 0:
             return f"{length_us // scale}{unit}"
-    # A duration of 19 digits of microseconds: the point moves them into both parts.
-    return f"{length_us // 10**6}.{length_us % 10**6:06d}s"
+    raise AssertionError(length_us)  # 1 us divides every integer
 
 
 def in_microseconds(length: "int | timedelta") -> int:
@@ -137,15 +142,38 @@ def parse_lateness(string: "str | timedelta | None") -> int | None:
     Raises
     ------
     InputError
-        If it is no duration.
+        If it is no duration; the sentence names the option.
     """
-    if string is None:
-        return None
-    if isinstance(string, timedelta):
-        string = f"{in_microseconds(string)}us"
-    if not isinstance(string, str):
-        raise InputError(f"lateness must be a string such as '10ms', not {string!r}")
-    return parse_duration(string)
+    return None if string is None else parse_option("lateness", string)
+
+
+def parse_option(name: str, given: "str | timedelta") -> int:
+    """Read an option that is a length of time as microseconds.
+
+    Parameters
+    ----------
+    name : str
+        The Python argument, by which errors name the option.
+    given : str or timedelta
+        Its value.
+
+    Raises
+    ------
+    InputError
+        If it is no duration; the sentence names the option.
+
+    Examples
+    --------
+    >>> parse_option("lateness", timedelta(seconds=1))
+    1000000
+    """
+    if not isinstance(given, str | timedelta):
+        raise InputError(f"{argument(name)} must be a string such as '10ms', not {given!r}")
+    try:
+        string = given if isinstance(given, str) else f"{in_microseconds(given)}us"
+        return parse_duration(string)
+    except InputError as error:
+        raise InputError(f"{argument(name)}: {error}") from None
 
 
 def shown(string: object) -> str:

@@ -8,8 +8,14 @@ import math
 import re
 from dataclasses import dataclass
 
+from streamjoin_common.callers import warn_caller
 from streamjoin_common.errors import InputError
-from streamjoin_common.language.durations import format_width, parse_width, shown
+from streamjoin_common.language.durations import (
+    MAX_SHOWN_CHARACTERS,
+    format_width,
+    parse_width,
+    shown,
+)
 from streamjoin_common.spelling import argument, option
 
 Number = int | float
@@ -81,6 +87,16 @@ class Band:
         return _as_real(self.lo), _as_real(self.hi)
 
     @property
+    def is_empty(self) -> bool:
+        """Whether the lower bound lies above the upper one.
+
+        No numbers match then, but for infinite ones and floating-point sums that are rounded.
+        """
+        lo, hi = self.widths
+        lo, hi = (lo, hi) if isinstance(lo, int) and isinstance(hi, int) else self.real_widths
+        return lo + hi < 0
+
+    @property
     def text(self) -> str:
         """The term as ``--band`` takes it."""
         lo, hi = (format_width(int(width)) if self.is_duration else width for width in self.widths)
@@ -136,13 +152,26 @@ class Predicate:
         ------
         InputError
             If a term cannot be read or there is none.
+
+        Warns
+        -----
+        InputWarning
+            If a band is empty: its lower bound lies above its upper one.
         """
         on_strings, band_strings = _strings(on, "on"), _strings(band, "band")
         terms: list[Term] = [
             _parse_equi(part) for string in on_strings for part in string.split(",")
         ]
-        terms += [_parse_band(string) for string in band_strings]
-        return cls(tuple(terms))
+        bands = [_parse_band(string) for string in band_strings]
+        predicate = cls((*terms, *bands))
+        for string, term in zip(band_strings, bands, strict=True):
+            if term.is_empty:
+                warn_caller(
+                    f"band {shown(string)} is empty: its lower bound {_bound(term, term.lo, -1)} "
+                    f"lies above its upper bound {_bound(term, term.hi, 1)}; LO + HI must be at "
+                    "least 0 for anything to match"
+                )
+        return predicate
 
     @property
     def kinds(self) -> frozenset[str]:
@@ -268,6 +297,15 @@ def _as_real(width: Number) -> float:
         return math.copysign(math.inf, width > 0 or -1)
 
 
+def _bound(band: Band, width: Number, sign: int) -> str:
+    """Write a bound of a band: its column of S, and what is added to it."""
+    is_added = (width >= 0) == (sign > 0)
+    size = format_width(abs(int(width))) if band.is_duration else str(abs(width))
+    if len(size) > MAX_SHOWN_CHARACTERS:
+        size = f"{size[: MAX_SHOWN_CHARACTERS - 3]}..."
+    return f"{band.s_column} {'+' if is_added else '-'} {size}"
+
+
 def _strings(given: str | list[str] | None, name: str) -> list[str]:
     if given is None:
         return []
@@ -277,7 +315,7 @@ def _strings(given: str | list[str] | None, name: str) -> list[str]:
     ):
         example = "'rk=sk'" if name == "on" else "'x=a:10:10'"
         raise InputError(
-            f"{name} must be a string or a list of strings, not {given!r}: write {example}"
+            f"{name} must be a string or a list of strings, for example {example}, not {given!r}"
         )
     return list(strings)
 
@@ -321,8 +359,8 @@ def _parse_number(string: str, whole: str) -> Number:
         return int(string)
     if not _REAL.fullmatch(string):
         raise InputError(
-            f"band {shown(whole)}: the width {shown(string)} is not a number; write it as 10, -5, "
-            "0.5, 1e3 or inf, or of times as 5s"
+            f"band {shown(whole)}: the width {shown(string)} is not a number, for example 10, -5, "
+            "0.5, 1e3 or inf, nor a duration, for example 5s"
         )
     width = float(string)
     if math.isinf(width) and "inf" not in string:

@@ -165,5 +165,5 @@ def _meant(string: object) -> str:
 
 def _tuples(string: str) -> int:
     if not _COUNT.fullmatch(string):
-        raise InputError(f"a count is an integer above 0, not {shown(string)}; write it as 1024")
+        raise InputError(f"a count is an integer above 0, for example 1024, not {shown(string)}")
     return int(string)

@@ -167,8 +167,8 @@ def measure(name: str, size: str, rounds: int, threads: int) -> dict[str, Any]:
     -------
     dict
         ``case``, ``n_r``, ``n_s``, ``pairs``, ``digest``, and for each system of ``systems`` the
-        medians ``cpu_s`` and ``wall_s`` of the counted rounds, and all of ``cpu_rounds_s``, in
-        seconds.
+        medians ``cpu_s`` and ``wall_s`` of the counted rounds, and all of them,
+        ``cpu_rounds_s`` and ``wall_rounds_s``, in seconds.
 
     Raises
     ------
@@ -200,6 +200,7 @@ def measure(name: str, size: str, rounds: int, threads: int) -> dict[str, Any]:
                 "cpu_s": statistics.median(cpu_s[system]),
                 "wall_s": statistics.median(wall_s[system]),
                 "cpu_rounds_s": cpu_s[system],
+                "wall_rounds_s": wall_s[system],
             }
             for system in calls
         },

@@ -127,9 +127,11 @@ def measure(
     Returns
     -------
     dict
-        ``predicate``, its name, ``tuples`` of a call, ``calls``, ``pairs``, ``digest``, and medians
-        over the rounds: ``tuples_per_s`` by CPU time, and microseconds of a call, ``cpu_us`` and
-        ``wall_us``, each with ``p50``, ``p99``, ``p99.9`` and ``max``.
+        ``predicate``, its name, ``engine``, ``window``, ``n_r``, ``n_s``, ``tuples`` of a call,
+        ``calls``, ``pairs``, ``digest``, and medians over the rounds: ``tuples_per_s`` by CPU time,
+        and microseconds of a call, ``cpu_us`` and ``wall_us``, each with ``p50``, ``p99``,
+        ``p99.9`` and ``max``. ``each_round`` has seconds of a call in each round: means of wall and
+        CPU time, ``total_s`` and ``cpu_s``, and ``p99_cpu_s``.
 
     Raises
     ------
@@ -154,6 +156,10 @@ def measure(
     per_s = [tuples * len(each.cpu_ns) / (each.cpu_ns.sum() / 1e9) for each in timed]
     return {
         "predicate": predicate,
+        "engine": ENGINE,
+        "window": _window(),
+        "n_r": rows,
+        "n_s": rows,
         "tuples": tuples,
         "calls": len(timed[0].cpu_ns),
         "pairs": right[0],
@@ -161,7 +167,16 @@ def measure(
         "tuples_per_s": float(np.median(per_s)),
         "cpu_us": _percentiles([each.cpu_ns for each in timed]),
         "wall_us": _percentiles([each.wall_ns for each in timed]),
+        "each_round": {
+            "total_s": [float(each.wall_ns.mean()) / 1e9 for each in timed],
+            "cpu_s": [float(each.cpu_ns.mean()) / 1e9 for each in timed],
+            "p99_cpu_s": [float(np.percentile(each.cpu_ns, 99.0)) / 1e9 for each in timed],
+        },
     }
+
+
+def _window() -> str:
+    return f"count:{WINDOW_TUPLES}"
 
 
 def _percentiles(rounds: list[NDArray[np.int64]]) -> dict[str, float]:
@@ -179,8 +194,7 @@ def _whole(
     piece = 1 + (np.arange(rows) - WINDOW_TUPLES) // tuples
     piece[:WINDOW_TUPLES] = 0
     r, s = {**columns[0], "ts": 2 * piece}, {**columns[1], "ts": 2 * piece + 1}
-    window = f"count:{WINDOW_TUPLES}"
-    result = join(r, s, on=asked.on, band=asked.band, window=window, engine=asked.judge)
+    result = join(r, s, on=asked.on, band=asked.band, window=_window(), engine=asked.judge)
     return len(result), str(result.metrics["digest"])
 
 
@@ -192,9 +206,8 @@ def _pushed(
     asked: Predicate, columns: tuple[Columns, Columns], rows: int, tuples: int, threads: int
 ) -> tuple[Timed, tuple[int, str]]:
     cpu_ns, wall_ns = [], []
-    window = f"count:{WINDOW_TUPLES}"
     with StreamJoiner(
-        on=asked.on, band=asked.band, window=window, engine=ENGINE, threads=threads
+        on=asked.on, band=asked.band, window=_window(), engine=ENGINE, threads=threads
     ) as joiner:
         pushes = (joiner.push_r, joiner.push_s)
         for push, of_side in zip(pushes, columns, strict=True):

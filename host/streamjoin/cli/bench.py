@@ -10,7 +10,7 @@ from typing import Any
 from streamjoin.bench import experiments, points, runner
 from streamjoin.bench.live import PREDICATES
 from streamjoin.cli import figures
-from streamjoin.cli.benchmarks import calls, cpu_fpga, live, regress
+from streamjoin.cli.benchmarks import calls, cpu_fpga, listing, live, regress
 from streamjoin.cli.benchmarks.kept import alone, says_how_to_go_on
 from streamjoin.cli.options import FORCE_HELP
 from streamjoin.cli.terminal import (
@@ -46,9 +46,13 @@ examples:
   streamjoin bench all --size quick --record benchmarks/results
   streamjoin bench claims --size full --out claims.md
   streamjoin bench regress benchmarks/results runs/bench
+  streamjoin bench calls --out runs/before
+  streamjoin bench regress runs/before runs/bench/calls-quick
 
 regress names what is slower or faster than before, beyond the noise of the
-rounds; its exit status is 1 if anything is slower or gone.
+rounds; its exit status is 1 if anything is slower or gone. It compares
+experiments, calls and live, not cpu-fpga. To keep an earlier run, give it a
+folder of its own with --out; that of an experiment is also kept by --record.
 claims judges what was published by the records of the runs in runs/bench,
 without running anything.
 An interrupted run goes on where it was when the same command is typed again.
@@ -76,19 +80,20 @@ class BenchVerb:
         name = parser.add_argument(
             "name",
             metavar="NAME",
-            help="list, all (every experiment, and cpu-fpga), claims, regress, calls, live, "
-            "cpu-fpga, an experiment, or a TOML file",
+            help=f"{', '.join(experiments.OTHERS)}, an experiment, or a TOML file; list says what "
+            "each is",
         )
         parser.add_argument(
             "records",
             nargs="*",
             type=Path,
             metavar="RECORD",
-            help="regress: two records, runs, or folders of them; the earlier one first",
+            help="regress: two records or runs of experiments, calls or live, or folders of them; "
+            "the earlier one first",
         )
         complete(
             name,
-            lambda _: ["list", "all", "claims", "regress", *OWN_TABLES, *experiments.names()],
+            lambda _: [*experiments.OTHERS, *experiments.names()],
             files=True,
         )
         parser.add_argument(
@@ -139,7 +144,7 @@ class BenchVerb:
         for path in filter(None, (args.record, args.out)):
             check_writable(path)
         if args.name == "list":
-            return _list(args)
+            return listing.run(args)
         if args.name == "claims":
             return _claims(args)
         check_options(threads=threads, speedup=1.0, order="none", arrival="instant")
@@ -222,26 +227,6 @@ def _run(args: argparse.Namespace, name: str, threads: int) -> int:
         say(f"the record is {stored.store(records, args.record)}")
     failed = any(record["status"] != "ok" for record in records["records"])
     return 1 if failed or (args.record and wrong) else 0
-
-
-def _list(args: argparse.Namespace) -> int:
-    rows = []
-    for name in experiments.names():
-        sized = {size: experiments.read(name, size) for size in experiments.SIZES}
-        points = {size: len(each.points) for size, each in sized.items()}
-        about = sized["full"]
-        rows.append({"experiment": name, **points, "source": about.source, "title": about.title})
-    if args.json:
-        print_json(rows)
-        return 0
-    headings = ["experiment", "quick", "full", "title"]
-    print_table(
-        headings,
-        [[str(row[heading]) for heading in headings] for row in rows],
-        {"quick", "full"},
-    )
-    say("quick and full count the points of each size; --json has the sources too")
-    return 0
 
 
 def _claims(args: argparse.Namespace) -> int:

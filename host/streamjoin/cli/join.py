@@ -175,8 +175,10 @@ def _say_arrival(job: Job) -> None:
     say(f"the replay takes {duration(arriving_us)}{faster}")
 
 
-def _compiled(kernels: object) -> str:
+def compiled(kernels: object) -> str:
     """Say what a first call does beside joining."""
+    if kernels == 1:
+        return "; 1 kernel was compiled in it, which is kept"
     return f"; {kernels} kernels were compiled in it, which are kept" if kernels else ""
 
 
@@ -196,7 +198,7 @@ def _print(metrics: dict[str, object]) -> None:
         ["tuples", f"{metrics['n_r']} x {metrics['n_s']}"],
         ["pairs", str(metrics["pairs"])],
         ["digest", str(metrics["digest"])],
-        ["whole call", duration(whole_s * 1e6) + _compiled(metrics["kernels_compiled"])],
+        ["whole call", duration(whole_s * 1e6) + compiled(metrics["kernels_compiled"])],
         [
             "time to simulate" if metrics["backend"] == "model" else "algorithm's part",
             duration(seconds * 1e6),

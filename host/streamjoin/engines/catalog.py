@@ -13,6 +13,7 @@ from streamjoin.tuples import Stream
 from streamjoin_common.language.order import ORDERS
 from streamjoin_common.language.predicates import Predicate
 from streamjoin_common.language.windows import Window
+from streamjoin_common.spelling import to_do
 from streamjoin_common.suggestions import did_you_mean
 
 _CLASSES = {
@@ -68,8 +69,13 @@ def get(name: str) -> Engine:
         If no engine has that name.
     """
     if not isinstance(name, str) or name not in _class_paths():
-        near = did_you_mean(name, names()) or f": choose one of {', '.join(names())}"
-        raise InputError(f"there is no engine {name!r}{near}")
+        near = did_you_mean(name, names())
+        others = (
+            f"{near} To list all, {to_do('sj.engines()', 'streamjoin engines')}"
+            if near
+            else f": choose one of {', '.join(names())}"
+        )
+        raise InputError(f"there is no engine {name!r}{others}")
     module, _, attribute = _class_paths()[name].partition(":")
     engine: Engine = getattr(import_module(module), attribute)()
     return engine

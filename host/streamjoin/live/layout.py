@@ -77,8 +77,27 @@ class Layout:
         if table.column_names == names:
             return table
         if sorted(table.column_names) != sorted(names) or len(set(names)) < len(names):
-            raise InputError(f"{source}: this batch has other columns than the batches before")
+            raise InputError(f"{source}: this batch has {_difference(names, table.column_names)}")
         return table.select(names)
+
+
+def _difference(before: list[str], now: list[str]) -> str:
+    """Name the first columns by which two lists differ, of the batches before and of this one."""
+    lost = next((name for name in before if name not in now), None)
+    new = next((name for name in now if name not in before), None)
+    if lost is not None:
+        instead = f", but a column {new!r}" if new is not None else ""
+        return f"no column {lost!r}, which the batches before had{instead}"
+    if new is not None:
+        return f"a column {new!r} that the batches before did not have"
+    for name in before:
+        if now.count(name) != before.count(name):
+            return (
+                f"another number of columns {name!r}, {now.count(name)} and not "
+                f"{before.count(name)} as the batches before"
+            )
+    name = next(name for name in before if before.count(name) > 1)
+    return f"its columns in another order than the batches before, and {name!r} more than once"
 
 
 def _has_value(column: Any) -> bool:

@@ -17,11 +17,11 @@ from streamjoin_common.contract import BOARDS, DesignParams, ParameterError, act
 from streamjoin_common.contract.presets import PRESETS
 from streamjoin_common.errors import UsageError
 from streamjoin_common.installed.completing import complete
-from streamjoin_common.suggestions import did_you_mean
 from streamjoin_hw.cli.latency import configure as configure_latency
 from streamjoin_hw.cli.options import (
     GROUP_HELP,
     as_typed,
+    chosen,
     chosen_group,
     design_from,
     parameters_help,
@@ -65,7 +65,7 @@ def _check_outputs(arguments: argparse.Namespace) -> None:
     for flag in OUTPUT_FLAGS:
         name = getattr(arguments, flag, None)
         if name == "":
-            raise UsageError(f"--{flag} must name a path, not nothing")
+            raise UsageError(f"--{flag} needs a path")
         if name is not None:
             storage.check_writable(Path(name))
 
@@ -199,11 +199,7 @@ def _bitstream(arguments: argparse.Namespace) -> int:
     from streamjoin_hw.studies.selftest import ulx3s
 
     names = (*BOARDS, ulx3s.BOARD)
-    if arguments.board not in names:
-        near = did_you_mean(arguments.board, names)
-        raise UsageError(
-            f"--board must be one of {', '.join(names)}, not {arguments.board!r}{near}"
-        )
+    chosen("--board", arguments.board, names)
     folder = _out(arguments)
     if folder is None:
         raise UsageError("--out must name the folder that the bitstream is written to")

@@ -132,6 +132,22 @@ def as_typed(message: str, flags: Collection[str]) -> str:
     return re.sub(r"^[a-z]\w*(?= must )|\b[a-z]+_\w+", typed, message)
 
 
+def chosen(flag: str, given: str | None, names: Collection[str]) -> str:
+    """Return the name that a flag gives.
+
+    Raises
+    ------
+    UsageError
+        If none is given, or one that is not known.
+    """
+    if not given:
+        raise UsageError(f"{flag} needs a name, one of {', '.join(names)}")
+    if given not in names:
+        near = did_you_mean(given, names)
+        raise UsageError(f"{flag} must be one of {', '.join(names)}, not {given!r}{near}")
+    return given
+
+
 def design_from(preset: str | None, overrides: list[str]) -> DesignParams:
     """Build parameters from ``--preset`` and ``--param``.
 
@@ -144,10 +160,7 @@ def design_from(preset: str | None, overrides: list[str]) -> DesignParams:
     """
     values: dict[str, Any] = {}
     if preset is not None:
-        if preset not in PRESETS:
-            near = did_you_mean(preset, PRESETS)
-            raise UsageError(f"--preset must be one of {', '.join(PRESETS)}, not {preset!r}{near}")
-        base = PRESETS[preset]
+        base = PRESETS[chosen("--preset", preset, PRESETS)]
         values = {field.name: getattr(base, field.name) for field in dataclasses.fields(base)}
     values.update(_parse_param(string) for string in overrides)
     for name in ("cores", "segment_tuples"):

@@ -9,8 +9,7 @@ from streamjoin_common.documents import read_json
 from streamjoin_common.errors import UsageError
 from streamjoin_common.installed import shipped
 from streamjoin_common.installed.completing import complete
-from streamjoin_common.suggestions import did_you_mean
-from streamjoin_hw.cli.options import design_from
+from streamjoin_hw.cli.options import chosen, design_from
 from streamjoin_hw.cli.terminal import print_table, say, stages, write_text
 from streamjoin_hw.studies.synth.targets import RESOURCE_NAMES, TARGETS, Target
 
@@ -88,13 +87,9 @@ def target_of(arguments: argparse.Namespace) -> Target:
     Raises
     ------
     UsageError
-        If it is not known.
+        If none is named, or one that is not known.
     """
-    if arguments.target not in TARGETS:
-        given = "nothing" if arguments.target is None else repr(arguments.target)
-        near = did_you_mean(arguments.target, TARGETS)
-        raise UsageError(f"--target must be one of {', '.join(TARGETS)}, not {given}{near}")
-    return TARGETS[arguments.target]
+    return TARGETS[chosen("--target", arguments.target, TARGETS)]
 
 
 def settings_of(arguments: argparse.Namespace, target: Target, seed: int) -> "Settings":

@@ -3,6 +3,7 @@
 from streamjoin.bench.experiments.changes import changed, definition
 from streamjoin.bench.experiments.reading import (
     LIMITS,
+    OTHERS,
     SIZES,
     Experiment,
     names,
@@ -13,6 +14,7 @@ from streamjoin.bench.experiments.sweeps import Point
 
 __all__ = [
     "LIMITS",
+    "OTHERS",
     "SIZES",
     "Experiment",
     "Point",

@@ -27,8 +27,16 @@ from streamjoin_common.suggestions import did_you_mean
 SIZES = ("quick", "full")
 KEYS = ("name", "title", "source", "limit", "against", "baseline", "workload", "claim")
 LIMITS = ("memory", "comparisons", "store")
-OTHERS = ("all", "calls", "claims", "cpu-fpga", "list", "live", "regress")
-"""Benchmarks of another kind; no experiment has their names."""
+OTHERS = {
+    "all": "Every experiment, and then cpu-fpga",
+    "calls": "Whole calls beside DuckDB, Polars and pyarrow",
+    "claims": "What was published, judged by the runs that there are",
+    "cpu-fpga": "CPU engines beside designs on boards: rates and latencies",
+    "list": "This list",
+    "live": "Live joins: rates and latencies of pushes of a few sizes",
+    "regress": "Two records beside each other: what became slower or faster",
+}
+"""What ``streamjoin bench`` takes beside experiments, none of which has these names."""
 
 
 @dataclass(frozen=True)
@@ -79,8 +87,14 @@ def read(name: str, size: str) -> Experiment:
     try:
         plain = read_toml(path)
     except FileNotFoundError:
-        near = did_you_mean(name, names()) or f"; there is {', '.join(names())}"
-        raise InputError(f"there is no experiment {name!r}{near}") from None
+        known = [*names(), *OTHERS]
+        near = did_you_mean(name, known)
+        others = (
+            f"{near} To list all, type  streamjoin bench list"
+            if near
+            else f"; there is {', '.join(known)}"
+        )
+        raise InputError(f"there is no benchmark {name!r}{others}") from None
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from None
     except DocumentError as error:

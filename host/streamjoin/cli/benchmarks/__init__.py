@@ -1,1 +1,1 @@
-"""Benchmarks with tables of their own: whole calls, live joins, CPU beside FPGA."""
+"""Tables of ``streamjoin bench``: whole calls, live joins, CPU beside FPGA, lists, records."""

@@ -23,6 +23,7 @@ from streamjoin.cli.terminal import (
     say,
 )
 from streamjoin.errors import DeadlineError, StreamJoinError
+from streamjoin.run import load_average
 from streamjoin_common.storage import write_text
 
 CASE_DEADLINE_S = 1800
@@ -53,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
         say(f"{len(kept)} of {len(CASES)} cases are in {out} already{again}")
     with progress("whole calls") as on_progress:
         for name, result in zip(missing, _measured(missing, settings), strict=True):
-            kept[name] = result
+            kept[name] = {**result, "measured": {"load_average": load_average()}}
             records = {**settings, "cases": list(kept.values())}
             write_text(out / RECORDS, json.dumps(records, indent=2) + "\n", parents=True)
             on_progress(len(kept), len(CASES))

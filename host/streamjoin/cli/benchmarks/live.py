@@ -41,7 +41,8 @@ def run(args: argparse.Namespace) -> int:
     with progress("live joins") as on_progress:
         for predicate in predicates:
             for tuples in CASES:
-                results.append(measure(tuples, args.size, rounds, threads, predicate))
+                result = measure(tuples, args.size, rounds, threads, predicate)
+                results.append({**result, "measured": {"load_average": runs.load_average()}})
                 on_progress(len(results), len(CASES) * len(predicates))
     settings = {"size": args.size, "threads": threads, "rounds": rounds}
     found = {**settings, "environment": runs.environment(), "cases": results}
@@ -63,7 +64,7 @@ def _predicates(asked: str) -> list[str]:
 
 
 def _print(results: list[dict[str, Any]], rounds: int, threads: int) -> None:
-    headings = ["predicate", "tuples a call", "tuples/s", *LATENCIES, "p99, wall clock"]
+    headings = ["predicate", "tuples\na call", "tuples/s", *LATENCIES, "wall\np99"]
     rows = [
         [
             result["predicate"],
@@ -78,5 +79,6 @@ def _print(results: list[dict[str, Any]], rounds: int, threads: int) -> None:
     print_paragraph(
         "CPU time of a call's thread: a push, and taking the results. Inner join, windows of "
         f"{WINDOW_TUPLES:,} tuples, {threads} thread{'s' * (threads > 1)}, medians of {rounds} "
-        "rounds, about one pair a tuple. The pairs are those of another engine."
+        "rounds, about one pair a tuple; the last column is by the wall clock. The pairs are those "
+        "of another engine."
     )

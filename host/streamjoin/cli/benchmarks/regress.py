@@ -9,7 +9,7 @@ from typing import Any
 from streamjoin.cli.terminal import duration, print_json, print_table, say
 from streamjoin.errors import InputError
 from streamjoin.report import stored
-from streamjoin.report.stored import regress
+from streamjoin.report.stored import others, regress
 from streamjoin.report.stored.crossover_form import is_one
 from streamjoin.report.stored.regress import FASTER, FEW, SAME, SLOWER, Change, Comparison
 
@@ -23,8 +23,8 @@ def run(args: argparse.Namespace) -> int:
     """Compare two records, or the records of two folders; 1 if anything is slower or gone."""
     if len(args.records) != 2:
         raise InputError(
-            "bench regress compares two: two records, runs, or folders of them, as  "
-            "streamjoin bench regress benchmarks/results runs/bench"
+            "bench regress compares two: two records, runs, or folders of them, of experiments, "
+            "calls or live, as  streamjoin bench regress benchmarks/results runs/bench"
         )
     compared, refused = [], []
     for before, after in _pairs(*args.records):
@@ -73,8 +73,11 @@ def _found(path: Path) -> dict[tuple[str, str], Found]:
     found: dict[tuple[str, str], Found] = {}
     for file in stored.find(path):
         if is_one(file):
-            raise InputError(f"{file}: is of bench cpu-fpga, whose records are not compared")
-        run = stored.read(file)
+            raise InputError(
+                f"{file}: is of bench cpu-fpga, whose records are not compared: give records of "
+                "experiments, calls or live"
+            )
+        run = others.read(file) if others.is_one(file) else stored.read(file)
         name = run["experiment"]["name"], run["experiment"]["size"]
         if name in found:
             raise InputError(f"{found[name][0]} and {file} are both of {' '.join(name)}: drop one")

@@ -15,6 +15,7 @@ from typing import Any
 from streamjoin.bench.claims import is_right
 from streamjoin.errors import InputError
 from streamjoin.report.records import RECORDS_FILE, STATUSES, check_experiment, read_records
+from streamjoin.report.stored import others
 from streamjoin_common import storage
 from streamjoin_common.installed import shipped
 
@@ -210,7 +211,10 @@ def find(path: Path) -> list[Path]:
     """
     if path.is_file() or (path / RECORDS_FILE).is_file():
         return [path]
-    found = experiments_in(path) or sorted(file.parent for file in path.glob(f"*/{RECORDS_FILE}"))
+    found = experiments_in(path) or [
+        *sorted(file.parent for file in path.glob(f"*/{RECORDS_FILE}")),
+        *sorted(file for name in others.FILES for file in path.glob(f"*/{name}")),
+    ]
     if not found:
         raise InputError(
             f"{path}: has no records: give a record, a run's folder or a folder of them"
