@@ -105,6 +105,9 @@ class Prepared:
     pairs: int = 0
 
 
+NOT_PREPARED = Prepared(None, 0.0)
+
+
 @dataclass(frozen=True)
 class Outcome:
     """A run's result and the metrics of :doc:`docs/metrics`.
@@ -208,21 +211,14 @@ def hand_over(
     engine: Engine,
     job: Job,
     report: Callable[[str], None] | None = None,
-    pairs: int | None = None,
+    prepared: Prepared = NOT_PREPARED,
 ) -> Prepared:
-    """Do what a single call of the engine takes before the join.
-
-    Parameters
-    ----------
-    pairs : int, optional
-        The result's pairs, if an earlier :func:`prepare` has counted them.
-    """
+    """Do what a single call of the engine takes before the join; ``prepared`` once before."""
     began = time.perf_counter()
     say = report or (lambda _: None)
     with compiling.reported(say):
-        state = engine.hand_over(job, say)
-    prepare_s = time.perf_counter() - began
-    return Prepared(state, prepare_s, engine.pairs_beforehand(job) if pairs is None else pairs)
+        state = engine.hand_over(job, say, prepared.state)
+    return Prepared(state, time.perf_counter() - began, prepared.pairs)
 
 
 def run(
@@ -263,7 +259,7 @@ def run(
     if engine.capabilities.platform in OUTSIDE:
         began = began.without(checking)
     if prepared is None:
-        prepared = hand_over(engine, job, report, pairs=0)
+        prepared = hand_over(engine, job, report)
         checking = Moment.now()
         prepared = replace(prepared, pairs=engine.pairs_beforehand(job))
         began = began.without(checking)

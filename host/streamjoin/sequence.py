@@ -166,9 +166,9 @@ class ResolvedJoin:
         """Do what must not be timed, once for any number of runs."""
         return run.prepare(self.engine, self.job, report)
 
-    def hand_over(self, prepared: Prepared | None = None) -> Prepared:
+    def hand_over(self, prepared: Prepared) -> Prepared:
         """Do what a single call takes before the join, where it was prepared once before."""
-        return run.hand_over(self.engine, self.job, pairs=prepared.pairs if prepared else None)
+        return run.hand_over(self.engine, self.job, prepared=prepared)
 
     def run(
         self,

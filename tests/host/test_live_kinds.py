@@ -7,9 +7,10 @@ import os
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from tests.host import cases
-from tests.host.test_live import ASKED, LIVE, given, joined, together
+from tests.host.test_live import ASKED, LIVE, cut, given, joined, together
 
 import streamjoin as sj
 from streamjoin import verify
@@ -115,6 +116,43 @@ def test_without_arrival_times_the_rows_are_those_of_the_order_of_pushing(how: s
             f"SEED={seed} CASES=4"
         )
         assert metrics["digest"] == right.metrics["digest"]
+
+
+def columns_of(rng: np.random.Generator, rows: int, late_us: int) -> dict[str, pa.Array]:
+    """Columns of many types, all with missing values but the arrival times."""
+    values = rng.integers(0, 30, rows).tolist()
+    types = {
+        "k": pa.int16(),
+        "v": pa.float32(),
+        "t": pa.string(),
+        "d": pa.decimal128(9, 2),
+        "l": pa.list_(pa.int8()),
+    }
+    columns = {name: [None if v < 2 else v for v in values] for name in types}
+    columns["t"] = [None if v is None else f"t{v}" for v in columns["t"]]
+    columns["l"] = [None if v is None else [v] for v in columns["l"]]
+    ts = pa.array(late_us + np.sort(rng.integers(0, 200, rows)))
+    return {**{name: pa.array(columns[name], types[name]) for name in types}, "ts": ts}
+
+
+@pytest.mark.parametrize("how", ["left", "right", "full"])
+def test_tables_of_pieces_are_that_of_the_whole_whichever_side_was_joined_so_far(how: str) -> None:
+    for seed in range(SEED, SEED + CASES):
+        rng = np.random.default_rng(seed)
+        late_us = rng.choice([0, 100, 1000], 2).tolist()
+        r, s = (columns_of(rng, int(rng.integers(1, 80)), each) for each in late_us)
+        asked = {"on": "k", "window": str(rng.choice(["time:20us", "count:5", "all"])), "how": how}
+        name = str(rng.choice(LIVE))
+        with sj.StreamJoiner(**asked, engine=name) as joiner:
+            joiner.push_r(cut(r, 0, 1))
+            joiner.push_s(cut(s, 0, 1))
+            rest = (cut(each, 1, len(each["ts"])) for each in (r, s))
+            matches = [*joiner.results(), *joined(joiner, *rest, rng, 20)]
+        tables = [each.table() for each in matches]
+        keys = [(f"{column}_{side}", "ascending") for column in ("ts", "k") for side in "rs"]
+        right = whole(pa.table(r), pa.table(s), **asked).table().sort_by(keys)
+        found = pa.concat_tables(tables).sort_by(keys)
+        assert found.equals(right), f"SEED={seed} CASES=1: {name}, {asked}, {late_us}"
 
 
 def taken(joiner: sj.StreamJoiner) -> list[tuple[int, int, int]]:

@@ -119,7 +119,7 @@ def test_an_interrupted_duckdb_is_an_interrupt(monkeypatch: pytest.MonkeyPatch) 
 
     engine = catalog.get("duckdb")
     for name in ("prepare", "hand_over"):
-        monkeypatch.setattr(engine, name, lambda job, report: Interrupted())
+        monkeypatch.setattr(engine, name, lambda *_: Interrupted())
     one = (cases.stream(name, [0], [1]) for name in ("r", "s"))
     with pytest.raises(KeyboardInterrupt):
         run.run(engine, run.complete(engine, Job(*one, cases.EQUI, parse_window("all")), {}))

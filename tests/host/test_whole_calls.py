@@ -1,5 +1,6 @@
 """Whole calls: from the user's columns to the result in hand, beside the algorithm's part."""
 
+import importlib
 from unittest import mock
 
 import numpy as np
@@ -57,7 +58,17 @@ def test_duckdb_gets_the_users_columns_native_for_its_part_and_as_they_are_for_a
         compared = sj.compare(r, s, "duckdb", on="k", rounds=1, threads=1)
     assert compared.ok
     column = [(key,) for key in R_KEYS.tolist()]
-    assert seen == [(True, ("BASE TABLE",), column)] + 2 * [(False, ("VIEW",), column)]
+    assert seen == [(True, ("LOCAL TEMPORARY",), column)] + 2 * [(False, ("VIEW",), column)]
+
+
+@pytest.mark.parametrize("window", ["all", "tumbling:5us", "count:2", "time:5us"])
+def test_duckdbs_connection_is_open_before_its_whole_calls(window):
+    r, s = ({"k": keys, "ts": np.arange(len(keys))} for keys in (R_KEYS, S_KEYS))
+    connect = importlib.import_module("duckdb").connect
+    with mock.patch("duckdb.connect", side_effect=connect) as opened:
+        compared = sj.compare(r, s, "duckdb", on="k", window=window, rounds=2, threads=1)
+    assert compared.ok
+    assert opened.call_count == 1
 
 
 def test_a_whole_call_takes_no_less_than_the_part_within_it():

@@ -2,9 +2,10 @@
 
 A figure is a record only if its result agreed with the oracle in the same run. A round
 is a whole call, with the inputs in hand as tables, and the algorithm's part is measured within it;
-of another system, whose part joins native tables, a round is one of each. Rounds of different
-engines take turns (A B A B ...) after one round that is not counted, so that a busy
-machine is busy for all. A simulated design is run once: its cycles are exact.
+of another system, whose part joins native tables, a round is one of each; DuckDB's connection is
+open before. Rounds of different engines take turns (A B A B ...) after one round that is not
+counted, so that a busy machine is busy for all. A simulated design is run once: its cycles are
+exact.
 """
 
 import datetime
@@ -275,6 +276,7 @@ def _run(
     There is no whole call of a simulation, nor of a replay, whose input is not in hand.
     """
     can, job, prepared = entrant.join.engine.capabilities, entrant.join.job, entrant.prepared
+    assert prepared is not None  # its status is "ok"
     if job.backend == "model" or job.arrival == "replay":
         no_total: dict[str, float | None] = {"total_s": None, "total_cpu_s": None}
         return entrant.join.run(on_progress, prepared=prepared), no_total

@@ -146,8 +146,12 @@ class Engine(ABC):
         """
         return None
 
-    def hand_over(self, job: Job, report: Report) -> Any:
-        """Prepare for a single call, as a user of the engine would; :meth:`prepare` by default."""
+    def hand_over(self, job: Job, report: Report, prepared: Any = None) -> Any:
+        """Prepare for a single call, as a user of the engine would; :meth:`prepare` by default.
+
+        ``prepared`` is what :meth:`prepare` returned, where it was called before: a connection
+        that it holds is open.
+        """
         return self.prepare(job, report)
 
     def pairs_beforehand(self, job: Job) -> int:

@@ -79,6 +79,14 @@ def joined_rows(parts: list[Any]) -> Rows | None:
     return Rows(columns, sum(part.num_rows for part in parts))
 
 
+def fitted(parts: list[Any], layout: "Layout | None") -> Any:
+    """Return rows as one Arrow table of a layout; None where some cannot be looked up."""
+    if layout is None or any(part is None for part in parts):
+        return None
+    tables = [layout.fit(as_table(part)) for part in parts]
+    return arrow().concat_tables(tables or [layout.schema.empty_table()])
+
+
 class _Piece(NamedTuple):
     end: int
     rows: Any
@@ -134,9 +142,7 @@ class Payload(NamedTuple):
     def table(self, layout: "Layout | None") -> Any:
         """Return all rows that are there as an Arrow table; None where some cannot be looked up."""
         parts = [*(piece.rows for piece in self.pieces), *(self.parts or ())[: self.last_parts]]
-        if layout is None or not parts or any(part is None for part in parts):
-            return None
-        return arrow().concat_tables([layout.fit(as_table(part)) for part in parts])
+        return fitted(parts, layout)
 
 
 class RowSource(NamedTuple):
@@ -152,13 +158,11 @@ class RowSource(NamedTuple):
 
 def _together(parts: list[Any], layout: "Layout | None") -> Any:
     """Copy rows together."""
-    if len(parts) == 1 or layout is None or any(part is None for part in parts):
-        return parts[0] if len(parts) == 1 else None
+    if len(parts) == 1:
+        return parts[0]
     rows = joined_rows(parts)
-    if rows is not None:
-        return rows
-    tables = [layout.fit(as_table(part)) for part in parts]
-    return arrow().concat_tables(tables).combine_chunks()
+    table = fitted(parts, layout) if rows is None else None
+    return rows if table is None else table.combine_chunks()
 
 
 def _is_shared(data: Any) -> bool:

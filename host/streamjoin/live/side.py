@@ -12,7 +12,6 @@ from streamjoin.inputs.agreement import Types, holds_nothing, no_values
 from streamjoin.inputs.batches import Batch, as_batch
 from streamjoin.inputs.columns import check_times
 from streamjoin.inputs.decimals import common_type, is_decimal, rescaled
-from streamjoin.inputs.files import arrow
 from streamjoin.inputs.lateness import LONG_AGO, beyond, in_order
 from streamjoin.inputs.strings import Strings
 from streamjoin.live.held import Book, Held, Owed, State
@@ -22,6 +21,7 @@ from streamjoin.live.payload import (
     Rows,
     as_table,
     concatenated,
+    fitted,
     joined_rows,
     own_table,
 )
@@ -248,8 +248,8 @@ class Side:
         if parts:
             return self._together(parts, types)
         nothing = {name: np.empty(0, dtype) for name, dtype in types.items()}
-        times = np.empty(0, np.int64)
-        return Held(Batch(nothing, None, 0, None, None), times, times)
+        times, table = np.empty(0, np.int64), fitted([], self.state.layout)
+        return Held(Batch(nothing, None, 0, None, table), times, times)
 
     def next_us(self, arriving: "Held | None") -> int:
         """Return the first time of those that wait behind these, the greatest integer if none."""
@@ -301,15 +301,12 @@ class Side:
         return Held(Batch(columns, None, len(ts), missing, table), ts, numbers, met)
 
     def _table(self, tables: list[Any]) -> Any:
-        layout = self.state.layout
-        if layout is None or any(table is None for table in tables):
-            return None
         rows = joined_rows(tables)
         if rows is not None:
             return rows
-        table = arrow().concat_tables([layout.fit(as_table(table)) for table in tables])
-        chunked = table.num_columns and table.column(0).num_chunks > MAX_WINDOW_CHUNKS
-        return table.combine_chunks() if chunked else table
+        table = fitted(tables, self.state.layout)
+        many = table is not None and table.num_columns and table[0].num_chunks > MAX_WINDOW_CHUNKS
+        return table.combine_chunks() if many else table
 
 
 def after(

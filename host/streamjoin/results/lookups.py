@@ -245,7 +245,7 @@ class _Fetched:
 
 
 class NotKept:
-    """Rows that are not there: of a live stream without a tuple so far, or without pyarrow.
+    """Rows that are not there: of a live stream of which nothing was pushed, or without pyarrow.
 
     The other side's columns can be asked for.
     """
@@ -264,7 +264,7 @@ class NotKept:
         """
         other = "s" if self._source == "r" else "r"
         raise InputError(
-            f"{self._source}: its rows were not kept, or none was joined so far, so that "
+            f"{self._source}: its rows were not kept, or none was pushed so far, so that "
             f"its columns are not known: name {other}.*, or use r_rows and s_rows"
         )
 

@@ -48,17 +48,22 @@ class DuckDb(Engine):
 
     def prepare(self, job: Job, report: Report) -> Any:
         """Copy the columns into native tables, and return the connection that holds them."""
-        return self._connected(job, native=True)
+        return self._loaded(job, None, native=True)
 
-    def hand_over(self, job: Job, report: Report) -> Any:
-        """Return a connection that reads the columns where they are, as a single query would."""
-        return self._connected(job, native=find_spec("pyarrow") is None)
+    def hand_over(self, job: Job, report: Report, prepared: Any = None) -> Any:
+        """Return a connection that reads the columns where they are, as a single query would.
+
+        A second one to the database of ``prepared``, which takes 0.05 ms where a first takes 16.
+        """
+        return self._loaded(job, prepared, native=find_spec("pyarrow") is None)
 
     @staticmethod
-    def _connected(job: Job, *, native: bool) -> Any:
+    def _loaded(job: Job, opened: Any, *, native: bool) -> Any:
         import duckdb
 
-        connection = duckdb.connect(":memory:", config={"threads": job.threads})
+        if opened is None:
+            opened = duckdb.connect(":memory:", config={"threads": job.threads})
+        connection = opened.cursor()
         try:
             _load(connection, job, native=native)
         except duckdb.Error as error:
@@ -92,7 +97,10 @@ def _load(connection: Any, job: Job, *, native: bool) -> None:
     """Make tables r and s: row, arrival position, earlier tuples of the other stream, columns.
 
     Where they are not native they are views of the columns; arrival positions are native always.
+    They are temporary, which are seen by one connection alone.
     """
+    by_position = not isinstance(job.window, AllWindow | TumblingWindow)
+    suffix = "_in" if by_position else ""
     for side, stream, columns in (
         ("r", job.r, [term.r_column for term in job.predicate.terms]),
         ("s", job.s, [term.s_column for term in job.predicate.terms]),
@@ -109,28 +117,26 @@ def _load(connection: Any, job: Job, *, native: bool) -> None:
         has_arrow = any(not isinstance(array, np.ndarray) for array in arrays.values())
         given = arrow().table(arrays) if has_arrow or not native else arrays
         if not native:
-            connection.register(f"{side}_in", given)
+            connection.register(f"{side}{suffix}", given)
             continue
         connection.register("given", given)
-        connection.execute(f"CREATE TABLE {side}_in AS SELECT * FROM given")
+        connection.execute(f"CREATE TEMP TABLE {side}{suffix} AS SELECT * FROM given")
         if stream.missing is not None:
             # One null in a conjunction is enough for it to fail.
-            connection.execute(f"UPDATE {side}_in SET k0 = NULL WHERE missing")
+            connection.execute(f"UPDATE {side}{suffix} SET k0 = NULL WHERE missing")
         connection.unregister("given")
-    if isinstance(job.window, AllWindow | TumblingWindow):
-        verb = "ALTER TABLE {0}_in RENAME TO {0}" if native else "CREATE VIEW {0} AS FROM {0}_in"
-        for side in ("r", "s"):
-            connection.execute(verb.format(side))
+    if not by_position:
         return
     connection.execute(
-        "CREATE TABLE arrivals AS SELECT side, row, "
+        "CREATE TEMP TABLE arrivals AS SELECT side, row, "
         "row_number() OVER (ORDER BY ts, side, row) - 1 AS position "
         "FROM (SELECT 0 AS side, row, ts FROM r_in UNION ALL SELECT 1, row, ts FROM s_in)"
     )
     for side, code in (("r", 0), ("s", 1)):
         # Of the `position` tuples before this one, `row` are of its own stream.
         connection.execute(
-            f"CREATE TABLE {side} AS SELECT i.*, a.position, a.position - a.row AS others_before "
+            f"CREATE TEMP TABLE {side} AS "
+            "SELECT i.*, a.position, a.position - a.row AS others_before "
             f"FROM {side}_in AS i JOIN arrivals AS a ON a.side = {code} AND a.row = i.row"
         )
 
