@@ -4,9 +4,11 @@ A case is named by its seed, which is printed where it fails; ``SEED=`` and ``CA
 """
 
 import os
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import streamjoin as sj
@@ -204,3 +206,35 @@ def test_batches_like_the_ones_before_are_read_the_short_way_and_others_are_not(
         with pytest.raises(sj.InputError, match=r"^r: ts goes back at row 2, from 2 to 1"):
             joiner.push_r({**like, "ts": np.array([1])})
         joiner.close()
+
+
+@pytest.mark.parametrize("how", ["inner", "left", "full"])
+@pytest.mark.parametrize(
+    ("before", "after"), [((8, 2), (8, 3)), ((12, 3), (8, 2)), ((8, 0), (9, 1)), ((8, 2), (12, 3))]
+)
+def test_decimals_may_change_their_scale_in_mid_stream(
+    how: str, before: tuple[int, int], after: tuple[int, int]
+) -> None:
+    def keys(numbers: str, scale: tuple[int, int]) -> "dict[str, pa.Array]":
+        return {"k": pa.array([Decimal(each) for each in numbers], pa.decimal128(*scale))}
+
+    joiner = sj.StreamJoiner(on="k", how=how)
+    rows = []
+    for r, s, scale in (("1", "1", before), ("21", "12", after), ("3", "3", before)):
+        joiner.push_r(keys(r, scale))
+        joiner.push_s(keys(s, scale))
+        rows += [row for matches in joiner.results() for row in matches.table("r.k").to_pylist()]
+    assert sorted(row["k"] for row in rows) == [1, 1, 1, 1, 2, 3]
+
+
+def test_what_is_no_number_stays_so_beside_another_width() -> None:
+    for width, other in ((pa.float32(), pa.float64()), (pa.float64(), pa.float32())):
+        joiner = sj.StreamJoiner(on="k")
+        joiner.push_s({"k": [1, 2]})
+        for key, value, kind in ((1, float("nan"), width), (2, 1.5, other)):
+            joiner.push_r({"k": pa.array([key]), "c": pa.array([value], kind)})
+        (matches,) = joiner.results()
+        values = matches.table("r.c")["c"].to_pylist()
+        assert values[1] == 1.5
+        assert values[0] is not None
+        assert np.isnan(values[0])

@@ -65,7 +65,7 @@ class Layout:
         for field, column in zip(self.schema, self._in_order(table, "").columns, strict=True):
             if column.type == field.type:
                 columns.append(column)
-            elif _has_value(column):
+            elif _has_value(column) or _are_real(column.type, field.type):
                 columns.append(column.cast(field.type))
             else:
                 columns.append(pa.chunked_array([pa.nulls(len(column), field.type)]))
@@ -98,6 +98,11 @@ def _difference(before: list[str], now: list[str]) -> str:
             )
     name = next(name for name in before if before.count(name) > 1)
     return f"its columns in another order than the batches before, and {name!r} more than once"
+
+
+def _are_real(*types: Any) -> bool:
+    """Say whether all types are of floating-point numbers, of which NaN stays one."""
+    return all(map(arrow().types.is_floating, types))
 
 
 def _has_value(column: Any) -> bool:

@@ -22,6 +22,7 @@ from streamjoin.errors import NARROWER, TooLargeError
 from streamjoin.estimate import pairs_that_fit
 from streamjoin.inputs.agreement import Types, agreed_types, comparable
 from streamjoin.inputs.conversion import as_compared, equal_columns, targets
+from streamjoin.inputs.decimals import is_decimal
 from streamjoin.live.held import Book, Held, Now, Progress
 from streamjoin.live.kept import appended, joined_kept, settled_kept
 from streamjoin.live.ledger import Ledger
@@ -179,6 +180,10 @@ class Rounds:
             return False
         types = (r_state.types, s_state.types)
         if types[0] is None or types[1] is None:
+            return False
+        if any(map(is_decimal, (*types[0].values(), *types[1].values()))):
+            # A later batch may have another scale, by which no session compares what it holds.
+            self._book.turn(progress=progress._replace(opened=True))
             return False
         held = self._joining(None, None)
         r, s = (

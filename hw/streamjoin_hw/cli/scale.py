@@ -175,13 +175,13 @@ def sentences(records: Sequence[dict[str, Any]]) -> list[str]:
     from streamjoin_hw.studies.synth.scale import PAPER_LUTS_A_CORE, clock_loss, luts_a_core
 
     said = []
+    copied = records[0]["params"]["cores"] if "copies" in records[-1]["settings"] else None
     slope = luts_a_core(records)
-    if slope is not None:
+    if slope is not None and copied is None:
         said.append(
             f"A further core costs {slope:.0f} LUT; in handshake join's table 1 it costs "
             f"{PAPER_LUTS_A_CORE} (1.24 % of an XC6VLX760T for nine)."
         )
-    copied = records[0]["params"]["cores"] if "copies" in records[-1]["settings"] else None
     if copied is not None:
         said.append(
             f"A control: designs of {copied} cores side by side, which nothing connects. What they "
