@@ -62,6 +62,18 @@ def test_a_column_of_any_type_passes_through_a_live_join(
 
 
 @pytest.mark.parametrize("name", COLUMNS)
+def test_a_column_of_any_type_is_missing_while_no_row_of_its_side_was_joined(name: str) -> None:
+    r, s = pa.table({"k": [1], "ts": [0]}), pa.table({"k": [1], "ts": [99], "p": COLUMNS[name][:1]})
+    with sj.StreamJoiner(on="k", window="time:10us", how="left") as joiner:
+        joiner.push_r(r)
+        joiner.push_s(s)
+        joiner.advance(50)
+        (matches,) = joiner.results()
+        joiner.close()
+    assert matches.table("p").to_pylist() == [{"p": None}]
+
+
+@pytest.mark.parametrize("name", COLUMNS)
 def test_a_row_too_late_is_counted_and_its_batch_kept(name: str) -> None:
     table = table_of(COLUMNS[name], [2, 0, 1, 3])  # times 10, 20, 0, 30: the third is too late
     with sj.StreamJoiner(on="k", window="all", lateness="10us") as joiner:

@@ -83,8 +83,11 @@ def fitted(parts: list[Any], layout: "Layout | None") -> Any:
     """Return rows as one Arrow table of a layout; None where some cannot be looked up."""
     if layout is None or any(part is None for part in parts):
         return None
-    tables = [layout.fit(as_table(part)) for part in parts]
-    return arrow().concat_tables(tables or [layout.schema.empty_table()])
+    pa = arrow()
+    if not parts:
+        nothing = [pa.nulls(0, kind) for kind in layout.schema.types]
+        return pa.Table.from_arrays(nothing, schema=layout.schema)
+    return pa.concat_tables([layout.fit(as_table(part)) for part in parts])
 
 
 class _Piece(NamedTuple):
