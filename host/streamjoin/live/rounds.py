@@ -178,11 +178,10 @@ class Rounds:
             return progress.session is not None
         if r_state.owed is not None or s_state.owed is not None:  # of no session: soon they come
             return False
-        types = (r_state.types, s_state.types)
-        if types[0] is None or types[1] is None:
+        r_types, s_types = r_state.types, s_state.types
+        if r_types is None or s_types is None:
             return False
-        if any(map(is_decimal, (*types[0].values(), *types[1].values()))):
-            # A later batch may have another scale, by which no session compares what it holds.
+        if any(map(is_decimal, (*r_types.values(), *s_types.values()))):  # whose scale may change
             self._book.turn(progress=progress._replace(opened=True))
             return False
         held = self._joining(None, None)
