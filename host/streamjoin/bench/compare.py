@@ -276,11 +276,11 @@ def _run(
     There is no whole call of a simulation, nor of a replay, whose input is not in hand.
     """
     can, job, prepared = entrant.join.engine.capabilities, entrant.join.job, entrant.prepared
-    assert prepared is not None  # its status is "ok"
     if job.backend == "model" or job.arrival == "replay":
         no_total: dict[str, float | None] = {"total_s": None, "total_cpu_s": None}
         return entrant.join.run(on_progress, prepared=prepared), no_total
     if can.platform in run.OUTSIDE:
+        assert prepared is not None  # its status is "ok"
         began = run.Moment.now()
         handed = entrant.join.hand_over(prepared)
         outcome = entrant.join.run(prepared=handed, began=began)
