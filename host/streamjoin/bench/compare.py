@@ -26,6 +26,7 @@ from streamjoin.bench.workloads import Comparison
 from streamjoin.engines.job import Job
 from streamjoin.errors import MismatchError, StreamJoinError
 from streamjoin.inputs.sources import Later
+from streamjoin.memory import give_back_freed_memory
 from streamjoin.metrics import ProgressCallback
 from streamjoin.run import Outcome, Prepared
 from streamjoin.sequence import Request, ResolvedJoin
@@ -255,6 +256,7 @@ def _one_round(
         return
     try:
         gc.collect()  # or it might run within the measured time, and keep memory of the last round
+        give_back_freed_memory()  # or a small run would show a smaller peak
         with show(f"{workload}: {entrant.name}, round {number}") as on_progress:
             outcome, total = _run(entrant, expected, on_progress)
         entrant.join.verify(outcome, expected)
