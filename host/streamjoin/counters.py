@@ -12,6 +12,8 @@ import struct
 import sys
 from collections.abc import Mapping
 
+from streamjoin_common.system import libc
+
 _HARDWARE, _SOFTWARE, _CACHE = 0, 1, 3
 _L1D, _DTLB, _READ_MISS = 0, 3, 1 << 16
 
@@ -74,8 +76,7 @@ def _open(kind: int, number: int) -> tuple[int, str | None]:
         return -1, f"no hardware counters on {sys.platform} {platform.machine()}"
     flags = _INHERIT | _EXCLUDE_KERNEL | _EXCLUDE_HYPERVISOR
     attr = struct.pack("=IIQQQQQQQ", kind, _ATTR_BYTES, number, 0, 0, 0, flags, 0, 0)
-    libc = ctypes.CDLL(None, use_errno=True)
-    file = libc.syscall(call, ctypes.create_string_buffer(attr, _ATTR_BYTES), 0, -1, -1, 0)
+    file = libc().syscall(call, ctypes.create_string_buffer(attr, _ATTR_BYTES), 0, -1, -1, 0)
     if file >= 0:
         return int(file), None
     return -1, _reason(ctypes.get_errno())

@@ -12,12 +12,14 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from streamjoin_common.free_memory import SHARE, available_bytes
+from streamjoin_common.system import libc, system_file
 
 __all__ = [
     "SHARE",
     "ResidentSet",
     "available_bytes",
     "follows",
+    "give_back_freed_memory",
     "input_bytes",
     "joined",
     "keep_one_arena",
@@ -44,6 +46,12 @@ class ResidentSet:
     The peak is the kernel's own high-water mark. After :meth:`watch` a thread samples the curve at
     growing intervals, so that a run of any length has about a hundred points; without, it has one.
 
+    Parameters
+    ----------
+    small : bool
+        Whether memory that was freed before is left for the run: returning it to the system takes
+        as long as a small run.
+
     Attributes
     ----------
     peak_bytes : int or None
@@ -52,13 +60,14 @@ class ResidentSet:
         Milliseconds since the start, bytes above the start.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, small: bool = False) -> None:
         self.peak_bytes: int | None = None
         self.curve: list[list[float]] = []
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None
         self._baseline_bytes: int | None = None
-        _give_back_freed_memory()
+        if not small:
+            give_back_freed_memory()
         try:
             _write(_RESET, b"5")  # 5 resets VmHWM to the present resident set
             self._baseline_bytes = _resident_bytes()
@@ -77,43 +86,36 @@ class ResidentSet:
         if self._baseline_bytes is None:
             return
         self._stopped.set()
-        self.peak_bytes = max(0, _peak_bytes() - self._baseline_bytes)
         if self._thread is not None:
             self._thread.join(_JOIN_DEADLINE_S)
-        self._note(self._baseline_bytes)
+        status = system_file(_STATUS)
+        peak_bytes, resident_bytes = (_in_status(status, name) for name in (b"VmHWM:", b"VmRSS:"))
+        self.peak_bytes = max(0, peak_bytes - self._baseline_bytes)
+        self._note(resident_bytes - self._baseline_bytes)
 
     def _watch(self) -> None:
         assert self._baseline_bytes is not None  # watch() has looked
         step_s = FIRST_STEP_S
         while not self._stopped.wait(step_s):
-            self._note(self._baseline_bytes)
+            self._note(_resident_bytes() - self._baseline_bytes)
             if len(self.curve) >= MAX_POINTS:
                 self.curve = self.curve[1::2]
                 step_s *= 2
 
-    def _note(self, baseline_bytes: int) -> None:
+    def _note(self, grown_bytes: int) -> None:
         elapsed_ms = (time.perf_counter_ns() - self._began_ns) / 1e6
-        self.curve.append([elapsed_ms, max(0, _resident_bytes() - baseline_bytes)])
+        self.curve.append([elapsed_ms, max(0, grown_bytes)])
 
 
 def _resident_bytes() -> int:
-    return int(_read(_STATM).split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    return int(system_file(_STATM).split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-def _peak_bytes() -> int:
-    _, found, after = _read(_STATUS).partition(b"VmHWM:")
+def _in_status(status: bytes, name: bytes) -> int:
+    _, found, after = status.partition(name)
     if not found:
-        raise OSError(f"{_STATUS} does not report VmHWM")
+        raise OSError(f"{_STATUS} does not report {name.decode()}")
     return int(after.split(maxsplit=1)[0]) * 1024
-
-
-def _read(path: str) -> bytes:
-    """Read a small file of the system: Python's own way costs four times as much."""
-    file = os.open(path, os.O_RDONLY)
-    try:
-        return os.read(file, 1 << 16)
-    finally:
-        os.close(file)
 
 
 def _write(path: str, content: bytes) -> None:
@@ -210,18 +212,14 @@ def keep_one_arena() -> None:
     The C library keeps the top of a thread's own arena; memory that one run leaves there would be
     missing from the next one's peak. A program may call this, a library must not.
     """
-    import ctypes
-
-    choose = getattr(ctypes.CDLL(None), "mallopt", None)
+    choose = getattr(libc(), "mallopt", None)
     if choose is not None:
         choose(_M_ARENA_MAX, 1)
 
 
-def _give_back_freed_memory() -> None:
+def give_back_freed_memory() -> None:
     """Return freed memory from the C library to the system, or it would hide the next peak."""
-    import ctypes
-
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    trim = getattr(libc(), "malloc_trim", None)
     if trim is not None:
         trim(0)
 

@@ -137,7 +137,7 @@ class Meter:
         small : bool
             Whether the run is likely to end before its memory can be sampled.
         """
-        self._memory, self._unwatched = ResidentSet(), True
+        self._memory, self._unwatched = ResidentSet(small), True
         if not small:
             self._watch()
         self._counters = Counters()

@@ -192,9 +192,10 @@ def complete(engine: Engine, job: Job, knobs: Mapping[str, Any] | None) -> Job:
         job,
         knobs=engine.resolve_knobs(knobs or {}),
         threads=engine.threads_for(int(job.threads)),
-        backend=job.backend or (can.backends[0] if can.backends else None),
     )
-    engine.check(replace(completed, backend=job.backend))
+    engine.check(completed)
+    if job.backend is None and can.backends:
+        return replace(completed, backend=can.backends[0])
     return completed
 
 
@@ -334,6 +335,11 @@ def _arrived_us(job: Job, pairs: Pairs) -> NDArray[np.float64] | None:
 
 def environment() -> dict[str, Any]:
     """Describe the machine and the packages of a measurement."""
+    return {**_machine(), "packages": dict(_versions()), "load_average": load_average()}
+
+
+@functools.cache
+def _machine() -> Mapping[str, Any]:
     return {
         "cpu": _cpu_name(),
         "cores": os.cpu_count(),
@@ -341,8 +347,6 @@ def environment() -> dict[str, Any]:
         "system": f"{platform.system()} {platform.release()}",
         "python": sys.version.split()[0],
         "java": _java_version(),
-        "packages": dict(_versions()),
-        "load_average": load_average(),
     }
 
 
@@ -363,7 +367,6 @@ def _versions() -> tuple[tuple[str, str], ...]:
     return tuple(versions)
 
 
-@functools.cache
 def _java_version() -> str | None:
     """Return the version of the Java that Spark starts on, as its folder states it."""
     named = os.environ.get("JAVA_HOME")
@@ -381,7 +384,6 @@ def _java_version() -> str | None:
     return None
 
 
-@functools.cache
 def _cpu_name() -> str:
     try:
         for line in Path("/proc/cpuinfo").read_text().splitlines():

@@ -51,6 +51,15 @@ def test_the_memory_curve_rises_to_the_peak() -> None:
     assert 16_000_000 * 8 * 0.5 < maximum <= peak + 8 * MIB  # 16 million pairs of two 32-bit rows
 
 
+def test_freed_memory_is_given_back_before_all_but_small_runs() -> None:
+    few, many = ({"k": np.arange(rows)} for rows in (100, 1 << 16))
+    with mock.patch.object(memory, "give_back_freed_memory") as given_back:
+        sj.join(few, few, on="k", engine="npj")
+        assert given_back.call_count == 0
+        sj.join(few, many, on="k", engine="npj")
+        assert given_back.call_count == 1
+
+
 def test_a_curve_of_any_length_has_few_points() -> None:
     before = threading.active_count()
     with mock.patch.object(memory, "FIRST_STEP_S", 1e-5):

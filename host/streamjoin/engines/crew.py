@@ -1,6 +1,7 @@
 """The threads of a run: steps with a barrier at their end, and one way to stop them all."""
 
 import threading
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from types import TracebackType
@@ -18,6 +19,9 @@ POLL_S = 0.02
 """Interval in seconds at which the waiting thread checks for Ctrl-C: the system may deliver the
 signal to another thread."""
 
+
+HELPER = -1
+"""Number of the thread that helps, beside those that work in steps."""
 
 Item = TypeVar("Item")
 
@@ -42,8 +46,7 @@ class Crew:
 
     def __init__(self, threads: int) -> None:
         self.threads = threads
-        self._pools = [ThreadPoolExecutor(1) for _ in range(threads)]
-        self._helper = ThreadPoolExecutor(1)
+        self._pools = defaultdict[int, ThreadPoolExecutor](lambda: ThreadPoolExecutor(1))
         self._stopping = threading.Event()
         # What was asked for and is not known to be done. An interrupt may arrive while a pool
         # starts a thread, which then works although nobody was told so.
@@ -64,9 +67,9 @@ class Crew:
             try:
                 for future in self._asked:
                     future.cancel()
-                while wait(self._asked, POLL_S).not_done:
+                while self._asked and wait(self._asked, POLL_S).not_done:
                     pass
-                for pool in (*self._pools, self._helper):
+                for pool in self._pools.values():
                     pool.shutdown(wait=True, cancel_futures=True)
                 break
             except KeyboardInterrupt as another:  # what they write to may outlive the crew
@@ -74,14 +77,12 @@ class Crew:
         if interrupt is not None:
             raise interrupt
 
-    def _ask(
-        self, pool: ThreadPoolExecutor, work: Callable[..., Item], *arguments: Any
-    ) -> "Future[Item]":
-        """Have a pool call ``work``; what it is told is known here before."""
+    def _ask(self, number: int, work: Callable[..., Item], *arguments: Any) -> "Future[Item]":
+        """Have a thread call ``work``; what it is told is known here before."""
         future: Future[Item] = Future()
         self._asked = [each for each in self._asked if not each.done()]
         self._asked.append(future)
-        pool.submit(_call, future, work, arguments)
+        self._pools[number].submit(_call, future, work, arguments)
         return future
 
     def each(self, work: Callable[..., None], *arguments: Iterable[Any]) -> None:
@@ -96,7 +97,7 @@ class Crew:
                 work(*each)
             return
         futures = [
-            self._ask(self._pools[number % self.threads], work, *each)
+            self._ask(number % self.threads, work, *each)
             for number, each in enumerate(zip(*arguments, strict=True))
         ]
         done, others = _first_exception(futures)
@@ -117,7 +118,7 @@ class Crew:
         futures: list[Future[None]] = []
         try:
             for number in range(self.threads - 1):
-                futures.append(self._ask(self._pools[number], work, number))
+                futures.append(self._ask(number, work, number))
             work(self.threads - 1)
         except BaseException:
             self._stopping.set()
@@ -131,7 +132,7 @@ class Crew:
 
     def beside(self, work: Callable[..., Item], *arguments: Any) -> "Future[Item]":
         """Call ``work`` in a helper thread, which runs one call after another."""
-        return self._ask(self._helper, work, *arguments)
+        return self._ask(HELPER, work, *arguments)
 
     @staticmethod
     def result(future: "Future[Item]") -> Item:

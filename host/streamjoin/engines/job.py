@@ -6,7 +6,6 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from streamjoin.memory import reserved
 from streamjoin.tuples import Int64s, Pairs, Stream
 from streamjoin_common.language.predicates import Predicate
 from streamjoin_common.language.windows import Window
@@ -96,8 +95,9 @@ class Job:
 
     def later_ts(self, pairs: Pairs) -> Int64s:
         """Return the arrival time of each pair's later tuple; with R in a store, that of S."""
-        if self.start_us == self.end_us == 0:  # at rest, without times: nothing is even written
-            return reserved(len(pairs), np.int64)
-        if self.start_us == self.end_us:  # at rest: nothing is looked up
-            return np.full(len(pairs), self.end_us, dtype=np.int64)
+        first_us, last_us = self.start_us, self.end_us
+        if first_us == last_us == 0:  # at rest, without times: nothing is even written
+            return np.zeros(len(pairs), dtype=np.int64)
+        if first_us == last_us:  # at rest: nothing is looked up
+            return np.full(len(pairs), last_us, dtype=np.int64)
         return self.r.latest_ts(pairs.r_rows, self.s.ts[pairs.s_rows])

@@ -279,7 +279,7 @@ def _table(data: Any, name: str) -> "pa.Table":
     if hasattr(data, "read_next_batch"):
         return read_once(data, name)  # type: ignore[no-any-return]  # see arrow()
     try:
-        table = pa.table(data)
+        table = data if isinstance(data, pa.Table) else pa.table(data)
         if b"pandas" in (table.schema.metadata or {}):  # rows have numbers, not pandas' labels
             kept = [each for each in table.column_names if not each.startswith(PANDAS_INDEX)]
             table = table.select(kept)

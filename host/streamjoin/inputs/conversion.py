@@ -164,6 +164,8 @@ def as_compared(stream: Stream, columns: list[str], types: Types, equal: set[str
         held[name] = plain(column)
         if lost is not None:
             masks.append(lost)
+    if not masks and all(held[name] is stream.columns[name] for name in columns):
+        return stream
     missing = stream.missing
     for mask in masks:
         if mask.any():

@@ -150,18 +150,15 @@ def split_tasks(r_bounds: Int64s, s_bounds: Int64s, threads: int) -> Int64s:
     ndarray of int64, shape (tasks, 4)
         First and end in R, first and end in S; every pair of a partition in exactly one task.
     """
-    r_sizes, s_sizes = np.diff(r_bounds), np.diff(s_bounds)
-    both = np.flatnonzero((r_sizes > 0) & (s_sizes > 0))
-    tasks = np.stack(
-        [r_bounds[both], r_bounds[both + 1], s_bounds[both], s_bounds[both + 1]], axis=1
-    )
+    tasks = np.stack([r_bounds[:-1], r_bounds[1:], s_bounds[:-1], s_bounds[1:]], axis=1)
+    sizes = tasks[:, 1::2] - tasks[:, ::2]
     # A part is cut only if it is large for a cache and for the share of one thread.
     limits = [
         max(BATCH_TUPLES, int(bounds[-1]) // (8 * threads)) for bounds in (r_bounds, s_bounds)
     ]
-    large = (r_sizes[both] > limits[0]) | (s_sizes[both] > limits[1])
-    cut = [_cut(task, limits) for task in tasks[large]]
-    return np.concatenate([tasks[~large], *cut]) if cut else tasks
+    both, large = (sizes > 0).all(axis=1), (sizes > limits).any(axis=1)
+    cut = [_cut(task, limits) for task in tasks[both & large]]
+    return np.concatenate([tasks[both & ~large], *cut])
 
 
 def _cut(task: Int64s, limits: list[int]) -> Int64s:
@@ -183,8 +180,8 @@ class _Batches:
         self._tasks = tasks
         weights = np.cumsum(np.maximum(tasks[:, 1] - tasks[:, 0], tasks[:, 3] - tasks[:, 2]))
         steps = np.arange(BATCH_TUPLES, int(weights[-1]) if len(weights) else 0, BATCH_TUPLES)
-        cuts = np.unique(np.concatenate([[0], np.searchsorted(weights, steps), [len(tasks)]]))
-        self._bounds = itertools.pairwise(cuts.tolist())
+        cuts = {0, *np.searchsorted(weights, steps).tolist(), len(tasks)}
+        self._bounds = itertools.pairwise(sorted(cuts))
         self._lock = threading.Lock()
 
     def __iter__(self) -> Iterator[Int64s]:
