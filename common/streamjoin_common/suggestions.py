@@ -53,3 +53,27 @@ def did_you_mean(given: object, known: Iterable[str]) -> str:
     """
     name = nearest(given, known)
     return "" if name in (None, given) else f": did you mean {name}?"
+
+
+def known_names(given: object, known: Iterable[str], to_list: str) -> str:
+    """Return the end of a sentence about a name that is not known: one that is near, or all.
+
+    Parameters
+    ----------
+    given : object
+        The name.
+    known : iterable of str
+        Those that there are.
+    to_list : str
+        What whoever reads it does to see them.
+
+    Examples
+    --------
+    >>> known_names("splitjion", ["kang", "splitjoin"], "type  streamjoin engines")
+    ': did you mean splitjoin? To list all, type  streamjoin engines'
+    >>> known_names("warp", ["kang", "splitjoin"], "type  streamjoin engines")
+    ': choose one of kang, splitjoin'
+    """
+    names = list(known)
+    near = did_you_mean(given, names)
+    return f"{near} To list all, {to_list}" if near else f": choose one of {', '.join(names)}"

@@ -369,7 +369,7 @@ def test_what_is_listed_beside_experiments_is_run(
     [
         ("liv", "no benchmark 'liv': did you mean live? To list all, type  streamjoin bench list"),
         ("cpufpga", "'cpufpga': did you mean cpu-fpga? To list all"),
-        ("zzz", "'zzz'; there is handshake-band, "),
+        ("zzz", "'zzz': choose one of handshake-band, "),
         ("zzz", ", window-threads, all, calls, claims, cpu-fpga, list, live, regress"),
     ],
 )

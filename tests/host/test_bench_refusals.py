@@ -77,7 +77,7 @@ def test_a_wrong_experiment_is_refused_in_a_sentence(
 
 
 def test_an_unknown_experiment_is_told_with_those_there_are() -> None:
-    with pytest.raises(InputError, match="no benchmark 'x'; there is handshake-band"):
+    with pytest.raises(InputError, match="no benchmark 'x': choose one of handshake-band"):
         experiments.read("x", "quick")
 
 

@@ -30,6 +30,7 @@ ARGUMENTS: dict[str, dict[str, object]] = {
     "anti, not 'outer': did you mean full?": {"on": "k", "how": "outer"},
     "not 'tumblin:10s': did you mean tumbling:10s?": {"on": "k", "window": "tumblin:10s"},
     "not 'sliding:10s': did you mean time:10s?": {"on": "k", "window": "sliding:10s"},
+    "not 'sliding:5': did you mean count:5?": {"on": "k", "window": "sliding:5"},
     "not 'tumbling': did you mean tumbling:1s?": {"on": "k", "window": "tumbling"},
     "not 'all:3'": {"on": "k", "window": "all:3"},
     "for example 1.5s, not '10 sec': did you mean 10s?": {"on": "k", "window": "time:10 sec"},

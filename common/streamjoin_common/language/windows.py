@@ -159,6 +159,8 @@ def _meant(string: object) -> str:
     near = OTHER_WORDS.get(kind.lower()) or nearest(kind, EXAMPLES)
     if near is None or (near == "all" and rest):
         return ""
+    if near == "time" and rest.isdecimal():  # a number of tuples, as others write it
+        near = "count"
     length = rest or EXAMPLES[near]
     return f": did you mean {near}:{length}?" if length else f": did you mean {near}?"
 

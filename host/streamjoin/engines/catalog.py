@@ -14,7 +14,7 @@ from streamjoin_common.language.order import ORDERS
 from streamjoin_common.language.predicates import Predicate
 from streamjoin_common.language.windows import Window
 from streamjoin_common.spelling import to_do
-from streamjoin_common.suggestions import did_you_mean
+from streamjoin_common.suggestions import known_names
 
 _CLASSES = {
     "npj": "streamjoin.engines.intra.npj:Npj",
@@ -69,13 +69,8 @@ def get(name: str) -> Engine:
         If no engine has that name.
     """
     if not isinstance(name, str) or name not in _class_paths():
-        near = did_you_mean(name, names())
-        others = (
-            f"{near} To list all, {to_do('sj.engines()', 'streamjoin engines')}"
-            if near
-            else f": choose one of {', '.join(names())}"
-        )
-        raise InputError(f"there is no engine {name!r}{others}")
+        to_list = to_do("sj.engines()", "streamjoin engines")
+        raise InputError(f"there is no engine {name!r}{known_names(name, names(), to_list)}")
     module, _, attribute = _class_paths()[name].partition(":")
     engine: Engine = getattr(import_module(module), attribute)()
     return engine

@@ -22,7 +22,7 @@ from streamjoin.bench.experiments.sweeps import Point, points_of
 from streamjoin.errors import InputError
 from streamjoin_common.documents import DocumentError, read_toml
 from streamjoin_common.installed import shipped
-from streamjoin_common.suggestions import did_you_mean
+from streamjoin_common.suggestions import known_names
 
 SIZES = ("quick", "full")
 KEYS = ("name", "title", "source", "limit", "against", "baseline", "workload", "claim")
@@ -87,13 +87,7 @@ def read(name: str, size: str) -> Experiment:
     try:
         plain = read_toml(path)
     except FileNotFoundError:
-        known = [*names(), *OTHERS]
-        near = did_you_mean(name, known)
-        others = (
-            f"{near} To list all, type  streamjoin bench list"
-            if near
-            else f"; there is {', '.join(known)}"
-        )
+        others = known_names(name, [*names(), *OTHERS], "type  streamjoin bench list")
         raise InputError(f"there is no benchmark {name!r}{others}") from None
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from None

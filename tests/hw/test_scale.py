@@ -1,0 +1,119 @@
+"""Studies of clock and area against cores: what is kept, what is said, and the control."""
+
+import dataclasses
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.hw.test_synth import PARAMS, SMALL, run
+
+from streamjoin_common.contract import DesignParams
+from streamjoin_hw.cli import scale as scale_cli
+from streamjoin_hw.studies.synth import record, scale
+from streamjoin_hw.studies.synth.area import Use
+from streamjoin_hw.studies.synth.harness import harness_verilog
+from streamjoin_hw.studies.synth.settings import Settings
+from streamjoin_hw.studies.synth.targets import TARGETS
+
+
+@pytest.fixture
+def fake_record(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Stand-in for synthesis with 700 LUT a core; returns the counts of cores asked for."""
+    asked: list[int] = []
+
+    def stand_in(
+        params: DesignParams, target: Any, settings: Settings, tell: Callable[[str], None]
+    ) -> dict[str, Any]:
+        asked.append(params.cores)
+        tell("route")
+        if params.cores == 4 and asked.count(4) == 1:
+            raise KeyboardInterrupt
+        uses = {name: Use(1000 + 700 * params.cores, 83_640) for name in ("lut", "ff")}
+        return {
+            **record.failure(params, target, settings, ""),
+            "resources": {name: use.as_json() for name, use in uses.items()},
+            "clock": {"hz": 102e6 - 2e6 * settings.seed - params.cores * 1e6,
+                      "source": "a stand-in",
+                      "critical_path_in_words": "from here to there"},
+        }  # fmt: skip
+
+    monkeypatch.setattr(scale, "record", stand_in)
+    monkeypatch.setattr(scale, "tools", lambda *_: {"yosys": "1"})
+    monkeypatch.setattr(record, "tools", lambda *_: {"yosys": "1"})
+    return asked
+
+
+def test_an_interrupted_study_goes_on_where_it_was(
+    fake_record: list[int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("scale", "--target", "ecp5-85k", "--cores", "2,4,8", *SMALL[2:], "--out")
+    with pytest.raises(KeyboardInterrupt):
+        run(*words, str(tmp_path))
+    assert [path.name for path in tmp_path.iterdir()] == ["cores-0002-seed-1.json"]
+    assert run(*words, str(tmp_path)) == 0
+    assert fake_record == [2, 4, 4, 8]
+    assert run(*words, str(tmp_path), "--json") == 0
+    assert fake_record == [2, 4, 4, 8]
+    table, told = capsys.readouterr()
+    assert "3 placements for ecp5-85k: 1 of 3, 2 cores, seed 1, route" in told
+    assert "3 placements for ecp5-85k: 3 of 3, 8 cores, seed 1, route" in told
+    assert "A further core costs 700 LUT; in handshake join's table 1 it costs 653" in table
+    assert "From 2 to 8 cores the clock falls by 6.1 %." in table
+    # Another placement is another point, and the slower of two counts.
+    capsys.readouterr()
+    assert run(*words, str(tmp_path), "--seeds", "1,2") == 0
+    assert fake_record[4:] == [2, 4, 8]
+    assert "96.0 (96.0 to 98.0)" in capsys.readouterr().out
+
+
+def test_a_control_has_the_cores_of_designs_side_by_side(
+    fake_record: list[int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("scale", "--target", "ecp5-85k", "--cores", "2,8", "--each", "2", *SMALL[2:])
+    assert run(*words, "--out", str(tmp_path)) == 0
+    assert fake_record == [2, 2]
+    recorded = json.loads((tmp_path / "cores-0008-seed-1.json").read_text())
+    assert recorded["settings"]["copies"] == 4
+    assert recorded["params"]["cores"] == 2
+    assert recorded["comparisons_per_cycle"] == 8
+    table = capsys.readouterr().out
+    assert "designs of 2 cores side by side" in table
+    assert "From 2 to 8 cores" in table
+    # The design alone is none of these points.
+    assert run(*words[:5], *SMALL[2:], "--out", str(tmp_path)) == 0
+    assert fake_record == [2, 2, 8]
+
+
+def test_designs_side_by_side_are_shifted_one_into_the_next() -> None:
+    verilog = harness_verilog(DesignParams(cores=2, segment_tuples=2), 3)
+    top = verilog[verilog.index("module streamjoin_harness(serial_in, serial_out, clk);") :]
+    top = top.split("endmodule")[0]
+    copies = re.findall(r" copy\d+ \((.*?)\);", top, re.S)
+    into, out = (re.findall(rf"\.serial_{end}\((.*)\)", "\n".join(copies)) for end in ("in", "out"))
+    assert len(copies) == len(set(out)) == 3
+    assert into == ["serial_in", *out[:2]]
+    assert out[2] == "serial_out"
+
+
+def test_the_page_of_a_study_loads_nothing(fake_record: list[int], tmp_path: Path) -> None:
+    del fake_record
+    assert run("scale", "--target", "ecp5-85k", "--cores", "1,2", *SMALL[2:], "--out",
+               str(tmp_path)) == 0  # fmt: skip
+    page = (tmp_path / scale_cli.PAGE_NAME).read_text()
+    assert page.count("<svg") == 1
+    assert "src=" not in page
+    assert "<td>1,700</td>" in page
+
+
+def test_a_point_that_took_too_long_is_tried_again_with_more_time() -> None:
+    target = TARGETS["xc7z020"]
+    settings = Settings(deadline_s=10)
+    failed = record.failure(PARAMS, target, settings, "Yosys did not end within 10 s")
+    assert scale.is_current(failed, target, settings, PARAMS)
+    longer = dataclasses.replace(settings, deadline_s=20)
+    assert not scale.is_current(failed, target, longer, PARAMS)
+    changed = dataclasses.replace(PARAMS, lanes=2)
+    assert not scale.is_current(failed, target, settings, changed)
