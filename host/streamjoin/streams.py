@@ -68,7 +68,7 @@ def as_streams(
     try:
         r_batch = _batch(r, predicate.r_columns, arrivals.r, "r")
     except NoColumnError as error:
-        _refuse_both(error, s, predicate.s_columns, arrivals.s)
+        _refuse_both(error, s, predicate, arrivals.s)
         raise
     batches = [r_batch, _batch(s, predicate.s_columns, arrivals.s, "s")]
     streams = _streams(batches, [_called(r, "r"), _called(s, "s")], predicate, lateness_us)
@@ -87,12 +87,19 @@ def _batch(given: Any, columns: list[str], arrival: ArrivalColumn, name: str) ->
     return as_batch(given, columns, arrival, name)
 
 
-def _refuse_both(error: NoColumnError, s: Any, columns: list[str], arrival: ArrivalColumn) -> None:
+def _refuse_both(
+    error: NoColumnError, s: Any, predicate: Predicate, arrival: ArrivalColumn
+) -> None:
     """Refuse R, which lacks a column, and S with it if S lacks one too."""
     try:
-        _batch(s, columns, arrival, "s")
+        _batch(s, predicate.s_columns, arrival, "s")
     except NoColumnError as of_s:
-        raise NoColumnError(f"{error}; {of_s}") from None
+        differ = (
+            ""
+            if predicate.r_columns != predicate.s_columns
+            else ": where names differ, write RCOL=SCOL"
+        )
+        raise NoColumnError(f"{error}; {of_s}{differ}") from None
     except StreamJoinError:  # another one, which is reported once R is right
         return
 

@@ -3,6 +3,7 @@
 import argparse
 import re
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +85,22 @@ def test_a_window_made_in_python_is_checked_too(value: object) -> None:
     for make in (TumblingWindow, CountWindow, TimeWindow):
         with pytest.raises(InputError, match="must be an integer from 1 to below"):
             make(value)  # type: ignore[arg-type]
+
+
+def test_lengths_are_strings_or_timedeltas_too() -> None:
+    second = timedelta(seconds=1)
+    assert TimeWindow("1s", second) == TimeWindow(second) == TimeWindow(1_000_000)
+    assert TumblingWindow("1s") == TumblingWindow(second)
+    assert parse_lateness("1s") == parse_lateness(second) == 1_000_000
+    with pytest.raises(InputError, match=r"a duration such as .10ms. or a timedelta, not 1\.5$"):
+        TimeWindow(1.5)  # type: ignore[arg-type]
+    for wrong in (timedelta(0), -second, timedelta.max):
+        with pytest.raises(InputError, match=r"^lateness: a duration is from 1us to below"):
+            parse_lateness(wrong)
+    with pytest.raises(InputError, match="such as '10ms', or a timedelta, not 5"):
+        parse_lateness(5)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="not 'x=y within 1 day': did you mean 1d"):
+        Predicate.parse(band="x=y within 1 day")
 
 
 @pytest.mark.parametrize(

@@ -58,6 +58,12 @@ def test_a_mistaken_column_is_one_sentence(columns: object, message: str) -> Non
     assert "\n" not in str(caught.value)
 
 
+def test_a_column_of_s_is_refused_where_rows_have_r_alone() -> None:
+    for name in ("price", "s.price"):
+        with pytest.raises(InputError, match="a join of kind semi has R's columns only"):
+            Selection.parse(name).resolve(["k"], ["k", "price"], how="semi")
+
+
 def test_names_that_suffixes_make_equal_are_refused() -> None:
     with pytest.raises(InputError, match="two columns would be called 'k_r'"):
         Selection.parse("*").resolve(["k", "k_r"], ["k"])

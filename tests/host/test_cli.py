@@ -45,7 +45,7 @@ def test_an_empty_band_is_joined_and_named_once(
     printed = capsys.readouterr()
     assert json.loads(printed.out)["pairs"] == 0
     assert printed.err.count("is empty") == 1
-    assert "band 'x=a:-1:-2' is empty: its lower bound a + 1 lies above its" in printed.err
+    assert "warning: band 'x=a:-1:-2' is empty: its lower bound a + 1 lies above its" in printed.err
 
 
 MISTAKES = {

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from datetime import timedelta
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -99,6 +100,19 @@ def test_other_functions_and_names_have_hints_too() -> None:
 def test_a_column_name_without_its_argument_is_answered() -> None:
     with pytest.raises(sj.ArgumentError, match=r"join takes r, s without a name, .* on= before it"):
         tried(R, S, "k")
+
+
+def test_columns_that_both_lack_are_answered_with_how_names_that_differ_are_written() -> None:
+    with pytest.raises(sj.InputError, match=r"'n'; .* 'n'; .*: where names differ, write RCOL="):
+        sj.join({"x": [1]}, {"a": [1]}, on="n")
+    with pytest.raises(sj.InputError, match=r"^r: there is no column 'a'; it has x; s: .*RCOL="):
+        tried({"x": [1]}, {"a": [1]}, on=("x", "a"))
+
+
+def test_columns_of_one_name_in_a_frame_are_named() -> None:
+    frame = pd.DataFrame([[1, 2, 3]], columns=["k", "a", "a"])
+    with pytest.raises(sj.InputError, match=r"^r: the column 'a' occurs 2 times: rename one$"):
+        sj.join(frame, S, on="k")
 
 
 def test_a_comparison_shows_its_table() -> None:

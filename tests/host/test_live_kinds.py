@@ -227,3 +227,26 @@ def test_the_memory_of_undecided_rows_is_that_of_the_window() -> None:
             assert sum(len(each.times) for each in owed if each is not None) <= 2
         assert taken_rows > 10_000
         joiner.close()
+
+
+def left_rows(*of_s: object) -> sj.Matches:
+    with sj.StreamJoiner(on="k", how="left", window="count:2") as joiner:
+        for batch in of_s:
+            joiner.push_s(batch)
+        joiner.push_r({"k": [1]})
+        joiner.end()
+        (matches,) = joiner.results()
+    return matches
+
+
+def test_columns_of_a_stream_are_known_from_a_batch_without_rows() -> None:
+    nothing = pa.table({"k": pa.array([], pa.int64()), "w": pa.array([], pa.float32())})
+    unknown = left_rows()
+    assert unknown.table("r.*").to_pylist() == [{"k": 1}]
+    with pytest.raises(sj.InputError, match=r"^s: no batch was pushed before these pairs"):
+        unknown.table()
+    known = left_rows(nothing).table()
+    assert known.to_pylist() == [{"k_r": 1, "k_s": None, "w": None}]
+    assert known.schema.field("w").type == pa.float32()
+    other = left_rows(nothing, {"k": [1], "v": ["a"]})  # a batch with rows has the last word
+    assert other.table().to_pylist() == [{"k_r": 1, "k_s": 1, "v": "a"}]

@@ -39,7 +39,7 @@ def parse_duration(string: str) -> int:
     if match is None:
         raise InputError(
             "a duration is a number with us, ms, s, min, h or d, for example 1.5s, not "
-            f"{shown(string)}{_meant(string)}"
+            f"{shown(string)}{meant(string)}"
         )
     fraction = match[2] or ""
     unit_us = DAY_US if match[3] == "d" else UNITS_US[match[3]]  # written in hours
@@ -101,7 +101,7 @@ OTHER_UNITS = {
 """What others call the units."""
 
 
-def _meant(string: object) -> str:
+def meant(string: object) -> str:
     """Return ``": did you mean DURATION?"``, or nothing where it cannot be guessed."""
     plain = string.replace(" ", "").lower() if isinstance(string, str) else ""
     number = re.match(r"[0-9]{1,18}(?:\.[0-9]{1,18})?", plain)
@@ -120,14 +120,16 @@ def format_duration(length_us: int) -> str:
     raise AssertionError(length_us)  # 1 us divides every integer
 
 
-def in_microseconds(length: "int | timedelta") -> int:
-    """Return a length of time as microseconds; what is no ``timedelta`` stays what it is.
+def in_microseconds(length: "int | str | timedelta") -> int:
+    """Return a length of time as microseconds; what is no string or ``timedelta`` stays as it is.
 
     Raises
     ------
     InputError
-        If it is no integer of microseconds: pandas' have nanoseconds.
+        If the string is no duration, or it is no integer of microseconds: pandas' have nanoseconds.
     """
+    if isinstance(length, str):
+        return parse_duration(length)
     if not isinstance(length, timedelta):
         return length
     length_us, rest = divmod(length, timedelta(microseconds=1))
@@ -168,10 +170,14 @@ def parse_option(name: str, given: "str | timedelta") -> int:
     1000000
     """
     if not isinstance(given, str | timedelta):
-        raise InputError(f"{argument(name)} must be a string such as '10ms', not {given!r}")
+        raise InputError(
+            f"{argument(name)} must be a string such as '10ms', or a timedelta, not {given!r}"
+        )
     try:
-        string = given if isinstance(given, str) else f"{in_microseconds(given)}us"
-        return parse_duration(string)
+        length_us = in_microseconds(given)
+        if not 1 <= length_us < MAX_US:
+            raise InputError(f"a duration is from 1us to below 2**62us, not {given!r}")
+        return length_us
     except InputError as error:
         raise InputError(f"{argument(name)}: {error}") from None
 

@@ -13,6 +13,7 @@ from streamjoin_common.errors import InputError
 from streamjoin_common.language.durations import (
     MAX_SHOWN_CHARACTERS,
     format_width,
+    meant,
     parse_width,
     shown,
 )
@@ -336,7 +337,7 @@ def _parse_band(string: str) -> Band:
     if not (left and right and "=" not in right and len(widths) == 2):
         raise InputError(
             f"band takes RCOL=SCOL:LO:HI, as x=a:10:10, or RCOL=SCOL within WIDTH, as "
-            f"t=u within 5s, not {shown(string)}"
+            f"t=u within 5s, not {shown(string)}{meant(string.partition(' within ')[2])}"
         )
     spans = [parse_width(width) for width in widths]
     if all(span is None for span in spans):

@@ -112,7 +112,7 @@ class Selection:
                 stars += [side or "*"]
                 columns.update({(at, each): None for at in _sides(side) for each in have[at]})
                 continue
-            at = side or _side_with(name, have)
+            at = side or _side_with(name, have, how)
             if name not in have[at]:
                 near = did_you_mean(name, have[at])
                 raise InputError(
@@ -137,7 +137,7 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(names) or "none"
 
 
-def _side_with(name: str, have: dict[str, Sequence[str]]) -> str:
+def _side_with(name: str, have: dict[str, Sequence[str]], how: str) -> str:
     sides = [side for side in SIDES if name in have[side]]
     if len(sides) == 1:
         return sides[0]
@@ -145,7 +145,8 @@ def _side_with(name: str, have: dict[str, Sequence[str]]) -> str:
         raise InputError(f"the column {name!r} is in both r and s: write r.{name} or s.{name}")
     listed = "; ".join(f"{side} has {_listed(names)}" for side, names in have.items() if names)
     near = did_you_mean(name, [each for names in have.values() for each in names])
-    raise InputError(f"there is no column {name!r}: {listed or 'there are none'}{near}")
+    only = f"; a join of kind {how} has R's columns only" if how in R_ONLY else ""
+    raise InputError(f"there is no column {name!r}: {listed or 'there are none'}{only}{near}")
 
 
 def _named(

@@ -21,9 +21,13 @@ from streamjoin_common.suggestions import nearest
 _COUNT = re.compile(r"[1-9][0-9]{0,399}")
 
 
-def _check(value: object, what: str) -> None:
+def _check(value: object, what: str, others: str = "") -> None:
     if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value < MAX_US:
-        raise InputError(f"{what} must be an integer from 1 to below 2**62, not {value!r}")
+        raise InputError(f"{what} must be an integer from 1 to below 2**62{others}, not {value!r}")
+
+
+def _check_length(value: object, what: str) -> None:
+    _check(value, f"{what} in microseconds", ", a duration such as '10ms' or a timedelta")
 
 
 @dataclass(frozen=True)
@@ -36,15 +40,18 @@ class AllWindow:
 
 @dataclass(frozen=True, init=False)
 class TumblingWindow:
-    """Pairs of the same window of ``length_us`` microseconds, or a ``timedelta``: an IaWJ each."""
+    """Pairs of the same window of ``length_us`` microseconds: an IaWJ each.
+
+    The length may be a duration such as ``"1s"`` or a ``timedelta``, too.
+    """
 
     length_us: int
 
     kind = "tumbling"
 
-    def __init__(self, length_us: int | timedelta) -> None:
+    def __init__(self, length_us: int | str | timedelta) -> None:
         object.__setattr__(self, "length_us", in_microseconds(length_us))
-        _check(self.length_us, "a tumbling window's length in microseconds")
+        _check_length(self.length_us, "a tumbling window's length")
 
     @property
     def text(self) -> str:
@@ -76,18 +83,23 @@ class CountWindow:
 
 @dataclass(frozen=True, init=False)
 class TimeWindow:
-    """A tuple of R lives ``r_us`` microseconds or a ``timedelta``, one of S ``s_us`` (as long)."""
+    """A tuple of R lives ``r_us`` microseconds, one of S ``s_us`` (as long by default).
+
+    Both may be durations such as ``"15min"`` or a ``timedelta``, too.
+    """
 
     r_us: int
     s_us: int
 
     kind = "time"
 
-    def __init__(self, r_us: int | timedelta, s_us: int | timedelta | None = None) -> None:
+    def __init__(
+        self, r_us: int | str | timedelta, s_us: int | str | timedelta | None = None
+    ) -> None:
         object.__setattr__(self, "r_us", in_microseconds(r_us))
         object.__setattr__(self, "s_us", in_microseconds(r_us if s_us is None else s_us))
-        _check(self.r_us, "the time window of R in microseconds")
-        _check(self.s_us, "the time window of S in microseconds")
+        _check_length(self.r_us, "the time window of R")
+        _check_length(self.s_us, "the time window of S")
 
     @property
     def text(self) -> str:

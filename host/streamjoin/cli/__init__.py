@@ -330,7 +330,7 @@ def _hints() -> Iterator[None]:
 
         def one_sentence(message: Any, category: Any, *rest: Any, **named: Any) -> None:
             if issubclass(category, InputWarning):
-                _complain(str(message))
+                _complain(f"warning: {message}")
             else:
                 show(message, category, *rest, **named)
 

@@ -274,6 +274,15 @@ def _rows_table(rows: list[Mapping[str, Any]], name: str) -> "pa.Table":
         raise InputError(f"{name}: is no table: {in_one_line(error)}") from None
 
 
+def _refuse_twice(frame: Any, name: str) -> None:
+    """Refuse a pandas frame with two columns of one name, of which Arrow makes no table."""
+    columns = list(getattr(frame, "columns", ()))
+    twice = next((each for each in columns if columns.count(each) > 1), None)
+    if twice is not None:
+        times = columns.count(twice)
+        raise InputError(f"{name}: the column {twice!r} occurs {times} times: rename one")
+
+
 def _table(data: Any, name: str) -> "pa.Table":
     pa = arrow()
     if hasattr(data, "read_next_batch"):
@@ -285,8 +294,8 @@ def _table(data: Any, name: str) -> "pa.Table":
             table = table.select(kept)
         return table  # type: ignore[no-any-return]  # see arrow()
     except (pa.ArrowException, ValueError, TypeError) as error:
-        reason = in_one_line(error)
-        raise InputError(f"{name}: is no table: {reason}") from None
+        _refuse_twice(data, name)
+        raise InputError(f"{name}: is no table: {in_one_line(error)}") from None
 
 
 def read_once(reader: Any, name: str) -> Any:

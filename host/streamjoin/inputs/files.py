@@ -211,7 +211,9 @@ def require_columns(
     ts = None if arrival is None else arrival.among(have, source)
     for name in dict.fromkeys([*columns, *([ts] if ts else [])]):
         if have.count(name) > 1:
-            raise InputError(f"{source}: the column {name!r} occurs {have.count(name)} times")
+            raise InputError(
+                f"{source}: the column {name!r} occurs {have.count(name)} times: rename one"
+            )
     return ts
 
 

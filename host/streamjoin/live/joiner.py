@@ -229,11 +229,19 @@ class StreamJoiner:
             if self._rounds.ended:
                 raise InputError(f"{side.name}: the input has ended; open a new StreamJoiner")
             batch = side.read(data)
-            if batch.rows:  # a batch without rows does not even set types
-                self._keep(side, batch)
-                kept = self._book.now.progress.session is not None
-                if side.form is None and (kept or self._asked.how == "inner"):
-                    side.learn(data, batch)
+            if not batch.rows:
+                self._declare(side, batch)
+                return
+            self._keep(side, batch)
+            kept = self._book.now.progress.session is not None
+            if side.form is None and (kept or self._asked.how == "inner"):
+                side.learn(data, batch)
+
+    def _declare(self, side: Side, batch: Batch) -> None:
+        """Keep the columns of a batch without rows: joined rows have them from now on."""
+        (r, s), _, _ = self._book.now
+        sides = (side.declared(batch), s) if side is self._r else (r, side.declared(batch))
+        self._book.turn(sides=sides)
 
     def _keep(self, side: Side, batch: Batch) -> None:
         (r, s), progress, known = self._book.now

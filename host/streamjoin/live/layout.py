@@ -49,7 +49,7 @@ class Layout:
                 if wide is None:
                     raise InputError(
                         f"{source}: column {now.name!r} is {now.type} in this batch and was "
-                        f"{before.type} in the batches before"
+                        f"{before.type} in the batches before: cast all batches to one type"
                     )
                 known = before.with_type(wide)
             both = before.nullable or now.nullable or before.type != now.type

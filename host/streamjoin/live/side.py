@@ -10,7 +10,7 @@ from streamjoin.engines.arrivals import first_live
 from streamjoin.errors import InputError
 from streamjoin.inputs.agreement import Types, holds_nothing, no_values
 from streamjoin.inputs.batches import Batch, as_batch
-from streamjoin.inputs.columns import check_times
+from streamjoin.inputs.columns import check_times, column_kind
 from streamjoin.inputs.decimals import common_type, is_decimal, rescaled
 from streamjoin.inputs.lateness import LONG_AGO, beyond, in_order
 from streamjoin.inputs.strings import Strings
@@ -133,6 +133,12 @@ class Side:
         if self.form is None and self._lateness_us is None:
             self.form = Form.of(data, batch, self._columns, self._arrival, self.state.layout)
 
+    def declared(self, batch: Batch) -> State:
+        """Return the state with the columns of a batch without rows, until one has rows."""
+        if self.state.pushed or batch.table is None:
+            return self.state
+        return self.state._replace(layout=Layout.of(as_table(batch.table)))
+
     def pushed(self, batch: Batch, ts: Int64s) -> State:
         """Return the state with a batch that was read, which waits until it can be joined.
 
@@ -193,16 +199,19 @@ class Side:
             if is_decimal(types[name]) and is_decimal(before):
                 types[name] = common_type(types[name], before)
             elif types[name] != before:
+                now, then = (_named(each, name, self.name) for each in (types[name], before))
                 raise InputError(
-                    f"{self.name}: column {name!r} is {types[name]} in this batch and was "
-                    f"{before} in the batches before"
+                    f"{self.name}: column {name!r} is {now} in this batch and was {then} in the "
+                    f"batches before: cast all batches to one type"
                 )
         return self.state.types if types == self.state.types else types
 
     def _layout_with(self, table: Any) -> Layout | None:
         before = self.state.layout
-        if table is None or before is None:
-            return before if table is None else Layout.of(table)
+        if table is None:
+            return before
+        if before is None or not self.state.pushed:  # a batch without rows fixes nothing
+            return Layout.of(table)
         return before.with_table(table, self.name)
 
     def reached(self, ts_us: int, state: State | None = None) -> State:
@@ -365,6 +374,11 @@ def _typed(column: NDArray[Any] | Strings, dtype: "np.dtype[Any]") -> NDArray[An
             )
         return digits
     return column if column.dtype == dtype else no_values(len(column), dtype)
+
+
+def _named(dtype: "np.dtype[Any]", column: str, source: str) -> str:
+    """Return what errors call a join column's type."""
+    return str(dtype) if dtype.kind in "iufmM" else column_kind(dtype, column, source)
 
 
 def _all_missing(batch: Batch) -> bool:

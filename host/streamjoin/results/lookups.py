@@ -245,7 +245,7 @@ class _Fetched:
 
 
 class NotKept:
-    """Rows that are not there: of a live stream of which nothing was pushed, or without pyarrow.
+    """Rows that are not there: of a live stream of which nothing was pushed.
 
     The other side's columns can be asked for.
     """
@@ -264,8 +264,8 @@ class NotKept:
         """
         other = "s" if self._source == "r" else "r"
         raise InputError(
-            f"{self._source}: its rows were not kept, or none was pushed so far, so that "
-            f"its columns are not known: name {other}.*, or use r_rows and s_rows"
+            f"{self._source}: no batch was pushed before these pairs, so its columns are not "
+            f"known: name {other}.*, or push a batch first, which may have no rows"
         )
 
     def fields(self, names: Sequence[str]) -> "list[pa.Field[Any]]":
