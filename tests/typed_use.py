@@ -17,7 +17,7 @@ WINDOWS: list[sj.TimeWindow | sj.TumblingWindow | sj.CountWindow] = [
     sj.CountWindow(64),
     sj.CountWindow(64, 32),
     sj.CountWindow(timedelta(seconds=1)),  # type: ignore[arg-type]  # a count is no time
-    sj.TimeWindow("10s"),  # type: ignore[arg-type]  # a string is for window=
+    sj.TimeWindow("10s"),
 ]
 
 
