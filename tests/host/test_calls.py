@@ -1,6 +1,7 @@
 """Whole calls beside other systems: measured alike, and every result compared."""
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,12 +17,12 @@ from streamjoin.errors import MismatchError
 from streamjoin.report.stored import others
 
 
-@pytest.mark.parametrize("name", calls.CASES)
+@pytest.mark.parametrize("name", calls.CASES["quick"])
 def test_all_systems_agree_on_every_case(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    case = calls.CASES[name]
-    monkeypatch.setitem(calls.CASES, name, case._replace(quick=2000))
+    case = calls.CASES["quick"][name]
+    monkeypatch.setitem(calls.CASES["quick"], name, case._replace(quick=2000))
     result = calls.measure(name, "quick", rounds=1, threads=1)
     about = {"size": "quick", "threads": 1, "rounds": 1, "environment": {}}
     (path := tmp_path / "calls.json").write_text(json.dumps({**about, "cases": [result]}))
@@ -31,6 +32,24 @@ def test_all_systems_agree_on_every_case(
     assert result["pairs"] > 0
 
 
+@pytest.mark.parametrize("size", ["quick", "full"])
+def test_a_case_is_called_by_the_tuples_that_it_joins(size: str) -> None:
+    units = {"k": 1000, "M": 1_000_000}
+    for name, case in calls.CASES[size].items():
+        sides = case.make(np.random.default_rng(1), getattr(case, size) // 100)
+        joined = {100 * len(columns["k"]) for columns in sides}
+        counts = {int(n) * units[unit] for n, unit in re.findall(r"(\d+) ([kM])\b", name)}
+        assert counts in (joined, set())
+    unnumbered = [name for name in calls.CASES[size] if not re.search(r"\d", name)]
+    assert unnumbered == ["columns, far apart", "columns, strings"]
+
+
+def test_full_names_are_those_of_earlier_records() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "benchmarks.md").read_text()
+    table = page.partition("| case | `auto` |")[2].partition("\n\n")[0]
+    assert re.findall(r"^\| ([^|]*\w) \|", table, re.MULTILINE) == [*calls.CASES["full"]]
+
+
 def test_a_system_with_another_result_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     def wrong(*_: object) -> pa.Table:
         row = np.zeros(1, dtype=np.uint32)
@@ -38,7 +57,8 @@ def test_a_system_with_another_result_is_named(monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setattr(calls, "_polars", wrong)
     name = "10 k int32"
-    monkeypatch.setitem(calls.CASES, name, calls.CASES[name]._replace(quick=20))
+    case = calls.CASES["quick"][name]
+    monkeypatch.setitem(calls.CASES["quick"], name, case._replace(quick=20))
     with pytest.raises(MismatchError, match=r"10 k int32: polars differs from auto: 1 pairs where"):
         calls.measure(name, "quick", rounds=1, threads=1)
     options = ["--size", "quick", "--rounds", "1", "--threads", "1"]
@@ -67,7 +87,8 @@ def test_a_case_is_measured_once_and_kept(
     assert main(command) == 130
     assert main(command) == 0
     assert main(command) == 0
-    assert asked == [[*calls.CASES], [*calls.CASES][4:], []]
+    names = [*calls.CASES["quick"]]
+    assert asked == [names, names[4:], []]
     assert "250 ms" in capsys.readouterr().out
     assert main([*command, "--threads", "2"]) == 2
     assert "measured with other settings" in capsys.readouterr().err
