@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator
+from itertools import chain, combinations, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +70,37 @@ def test_a_system_with_another_result_is_named(monkeypatch: pytest.MonkeyPatch) 
         calls.main()
 
 
+def test_no_system_always_runs_after_the_same_one() -> None:
+    others = [each for count in range(4) for each in combinations(calls.OTHERS, count)]
+    for names in ([*calls.OWN, *installed] for installed in others):
+        for rounds in cli.ROUNDS.values():
+            orders = calls.orders(names, rounds)
+            assert orders == calls.orders(names, rounds)
+            assert all(sorted(order) == sorted(names) for order in orders)
+            turns = [*names, *chain.from_iterable(orders)]
+            for name in names:
+                before = {a for a, b in pairwise(turns[len(names) - 1 :]) if b == name}
+                assert len(before - {name}) >= 2, (name, names, rounds)
+
+
+def test_systems_are_measured_in_the_order_of_each_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    turns: list[str] = []
+    for_all = calls.systems(1)
+
+    def noted(name: str, call: calls.Call) -> calls.Call:
+        return lambda *given: (turns.append(name), call(*given))[1]
+
+    monkeypatch.setattr(
+        calls, "systems", lambda _: {name: noted(name, call) for name, call in for_all.items()}
+    )
+    name = "10 k int32"
+    case = calls.CASES["quick"][name]
+    monkeypatch.setitem(calls.CASES["quick"], name, case._replace(quick=20))
+    calls.measure(name, "quick", rounds=3, threads=1)
+    orders = calls.orders([*for_all], 3)
+    assert turns == [*for_all, *chain.from_iterable(orders)]
+
+
 def test_a_case_is_measured_once_and_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -89,7 +121,9 @@ def test_a_case_is_measured_once_and_kept(
     assert main(command) == 0
     names = [*calls.CASES["quick"]]
     assert asked == [names, names[4:], []]
-    assert "250 ms" in capsys.readouterr().out
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "250 ms" in printed
+    assert "each in an order of its own (seed 3)" in printed
     assert main([*command, "--threads", "2"]) == 2
     assert "measured with other settings" in capsys.readouterr().err
     assert main([*command, "--threads", "2", "--force"]) == 0

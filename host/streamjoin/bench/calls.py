@@ -3,13 +3,14 @@
 What is timed is what a user types: for this library ``sj.join(r, s, on=...).pairs`` or, where a
 column of each side is taken, ``.table(["r.value", "s.value"])``, for the others their own join of
 the same tables, which have a column of row numbers. DuckDB's connection is open before. All systems
-take turns in every round. The first round warms up and is not counted; its results are held against
-the first system's.
+take turns in every round, each round in an order of its own: no system always runs after the same
+one. The first round warms up and is not counted; its results are held against the first system's.
 """
 
 import argparse
 import json
 import os
+import random
 import statistics
 import sys
 import time
@@ -27,6 +28,9 @@ from streamjoin.tuples import Pairs
 from streamjoin_common.installed.checks import not_installed
 
 SEED = 1
+ORDER_SEED = 3
+"""Seed of the orders of the counted rounds. By it each system runs after at least two others."""
+
 OWN = ("auto", "npj", "prj")
 OTHERS = {"duckdb": "duckdb", "polars": "polars", "pyarrow": "pyarrow"}
 """Other systems, and the module that each needs."""
@@ -186,6 +190,12 @@ def systems(threads: int) -> dict[str, Call]:
     return calls
 
 
+def orders(names: list[str], rounds: int) -> list[list[str]]:
+    """Return the order in which the systems take turns in each counted round."""
+    generator = random.Random(ORDER_SEED)
+    return [generator.sample(names, len(names)) for _ in range(rounds)]
+
+
 def measure(name: str, size: str, rounds: int, threads: int) -> dict[str, Any]:
     """Time every system on one case.
 
@@ -208,8 +218,9 @@ def measure(name: str, size: str, rounds: int, threads: int) -> dict[str, Any]:
     right = _check(name, {system: call(r, s, on, threads) for system, call in calls.items()})
     cpu_s: dict[str, list[float]] = {system: [] for system in calls}
     wall_s: dict[str, list[float]] = {system: [] for system in calls}
-    for _ in range(rounds):
-        for system, call in calls.items():
+    for order in orders(list(calls), rounds):
+        for system in order:
+            call = calls[system]
             began_cpu, began = time.process_time(), time.perf_counter()
             result = call(r, s, on, threads)
             cpu_s[system].append(time.process_time() - began_cpu)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from streamjoin.bench.calls import CASES, OWN
+from streamjoin.bench.calls import CASES, ORDER_SEED, OWN
 from streamjoin.cli.benchmarks.kept import kept_records, machine
 from streamjoin.cli.terminal import (
     duration,
@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
     threads = args.threads or 1
     out = args.out or Path("runs/bench") / f"calls-{args.size}"
     settings = {"size": args.size, "threads": threads, "rounds": ROUNDS[args.size]}
-    settings["environment"] = machine()
+    settings |= {"order_seed": ORDER_SEED, "environment": machine()}
     cases = CASES[args.size]
     kept = {} if args.force else kept_records(out / RECORDS, settings, "cases", "case")
     missing = [name for name in cases if name not in kept]
@@ -82,8 +82,9 @@ def _print(results: list[dict[str, Any]], settings: dict[str, Any]) -> None:
     ]
     print_table(headings, rows, set(headings[1:]))
     print_paragraph(
-        f"{measure} time of a whole call, median of {settings['rounds']} interleaved rounds, "
-        f"{threads} thread{'s' * (threads > 1)}. Arrow tables in, an Arrow table of row "
+        f"{measure} time of a whole call, median of {settings['rounds']} interleaved rounds, each "
+        f"in an order of its own (seed {settings['order_seed']}), {threads} "
+        f"thread{'s' * (threads > 1)}. Arrow tables in, an Arrow table of row "
         "numbers out, or of a float64 column of each side. Lower is better; all results are equal. "
         "A case without a number has the tuples of the case above with the same keys."
     )
