@@ -79,6 +79,29 @@ def test_latency_prints_measurements_beside_closed_forms(
     assert row.split()[:3] == ["fast", "2", "8"]
 
 
+@pytest.mark.parametrize(
+    ("chosen", "variants"),
+    [
+        (["design=splitjoin"], ["splitjoin"]),
+        (["design=handshake"], ["step", "fast"]),
+        (["forward=fast"], ["fast"]),
+        (["design=handshake", "forward=step"], ["step"]),
+    ],
+)
+def test_latency_is_measured_of_the_design_that_is_chosen(
+    chosen: list[str], variants: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    small = ("segment_tuples=4", "lanes=2", "payload_bits=16")
+    assert run("latency", "--cores", "2", "--param", *small, *chosen, "--json") == 0
+    printed = capsys.readouterr()
+    assert [row["variant"] for row in json.loads(printed.out)] == variants
+    said = printed.err.splitlines()
+    assert [line for line in said if "simulating" in line] == [
+        f"{variant} cores=2: simulating" for variant in variants
+    ]
+    assert all(line.startswith(tuple(f"{each} cores=2: " for each in variants)) for line in said)
+
+
 def test_latency_that_differs_from_its_closed_form_is_exit_status_1(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -166,6 +189,10 @@ def test_a_mistake_about_rates_is_one_sentence(words: tuple[str, ...], sentence:
         (
             ("latency", "--variant", "slow"),
             "--variant must be one of step, fast, splitjoin, not slow",
+        ),
+        (
+            ("latency", "--variant", "fast", "--param", "design=splitjoin"),
+            "--variant fast is not of --param design=splitjoin: drop one of them",
         ),
         (
             ("latency", "--param", "design=splitjoin", "--param", "order=inner"),

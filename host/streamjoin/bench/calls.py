@@ -3,13 +3,14 @@
 What is timed is what a user types: for this library ``sj.join(r, s, on=...).pairs`` or, where a
 column of each side is taken, ``.table(["r.value", "s.value"])``, for the others their own join of
 the same tables, which have a column of row numbers. DuckDB's connection is open before. All systems
-take turns in every round. The first round warms up and is not counted; its results are held against
-the first system's.
+take turns in every round, each round in an order of its own: no system always runs after the same
+one. The first round warms up and is not counted; its results are held against the first system's.
 """
 
 import argparse
 import json
 import os
+import random
 import statistics
 import sys
 import time
@@ -27,6 +28,9 @@ from streamjoin.tuples import Pairs
 from streamjoin_common.installed.checks import not_installed
 
 SEED = 1
+ORDER_SEED = 3
+"""Seed of the orders of the counted rounds. By it each system runs after at least two others."""
+
 OWN = ("auto", "npj", "prj")
 OTHERS = {"duckdb": "duckdb", "polars": "polars", "pyarrow": "pyarrow"}
 """Other systems, and the module that each needs."""
@@ -38,11 +42,22 @@ Call = Callable[[Any, Any, list[str], int], Any]
 
 
 class Case(NamedTuple):
-    """Rows of R at each size, what makes the columns of R and of S, and what is taken.
+    """One join.
 
-    Row numbers, or a float64 column of each side, whose values are the row numbers.
+    Attributes
+    ----------
+    name : str
+        With ``{rows}`` for the rows of R, and ``{twice}`` for twice as many.
+    quick, full : int
+        Rows of R at each size.
+    make : callable
+        Makes the columns of R and of S.
+    taken : str
+        What is taken: row numbers, or a float64 column of each side, whose values are the row
+        numbers.
     """
 
+    name: str
     quick: int
     full: int
     make: Make
@@ -86,24 +101,39 @@ def _strings(rng: Generator, rows: int) -> tuple[Columns, Columns]:
     return r, s
 
 
-CASES = {
-    "10 k int32": Case(10_000, 10_000, partial(_unique, "int32")),
-    "2 M int32": Case(200_000, 2_000_000, partial(_unique, "int32")),
-    "2 M int64": Case(200_000, 2_000_000, partial(_unique, "int64")),
-    "2 M int64 far apart": Case(200_000, 2_000_000, _spread),
-    "1 M, 10 a key": Case(100_000, 1_000_000, partial(_repeated, 10)),
-    "200 k, 100 a key": Case(20_000, 200_000, partial(_repeated, 100)),
-    "1 M and 2 M, Zipf 1": Case(100_000, 1_000_000, _skewed),
-    "1 M, two int32": Case(100_000, 1_000_000, _two_columns),
-    "1 M strings": Case(100_000, 1_000_000, _strings),
-    "columns, 2 M int64": Case(200_000, 2_000_000, partial(_unique, "int64"), "value"),
-    "columns, far apart": Case(200_000, 2_000_000, _spread, "value"),
-    "columns, strings": Case(100_000, 1_000_000, _strings, "value"),
-    "10 M int32": Case(1_000_000, 10_000_000, partial(_unique, "int32")),
-    "10 M int64": Case(1_000_000, 10_000_000, partial(_unique, "int64")),
-}
-"""Cases by name; the names are of the full size, a tenth of which is the quick one, if it has more
-than 10,000 rows."""
+_CASES = (
+    Case("{rows} int32", 10_000, 10_000, partial(_unique, "int32")),
+    Case("{rows} int32", 200_000, 2_000_000, partial(_unique, "int32")),
+    Case("{rows} int64", 200_000, 2_000_000, partial(_unique, "int64")),
+    Case("{rows} int64 far apart", 200_000, 2_000_000, _spread),
+    Case("{rows}, 10 a key", 100_000, 1_000_000, partial(_repeated, 10)),
+    Case("{rows}, 100 a key", 20_000, 200_000, partial(_repeated, 100)),
+    Case("{rows} and {twice}, Zipf 1", 100_000, 1_000_000, _skewed),
+    Case("{rows}, two int32", 100_000, 1_000_000, _two_columns),
+    Case("{rows} strings", 100_000, 1_000_000, _strings),
+    Case("columns, {rows} int64", 200_000, 2_000_000, partial(_unique, "int64"), "value"),
+    Case("columns, far apart", 200_000, 2_000_000, _spread, "value"),
+    Case("columns, strings", 100_000, 1_000_000, _strings, "value"),
+    Case("{rows} int32", 1_000_000, 10_000_000, partial(_unique, "int32")),
+    Case("{rows} int64", 1_000_000, 10_000_000, partial(_unique, "int64")),
+)
+
+
+def _count(rows: int) -> str:
+    return f"{rows // 1_000_000} M" if rows >= 1_000_000 else f"{rows // 1000} k"
+
+
+def _named(size: str) -> dict[str, Case]:
+    counts = [getattr(case, size) for case in _CASES]
+    return {
+        case.name.format(rows=_count(rows), twice=_count(2 * rows)): case
+        for case, rows in zip(_CASES, counts, strict=True)
+    }
+
+
+CASES = {"quick": _named("quick"), "full": _named("full")}
+"""Cases of each size by name; the quick ones have a tenth of the rows, or all where these are
+10,000."""
 
 
 def table(columns: Columns, taken: str = "row") -> Any:
@@ -160,6 +190,12 @@ def systems(threads: int) -> dict[str, Call]:
     return calls
 
 
+def orders(names: list[str], rounds: int) -> list[list[str]]:
+    """Return the order in which the systems take turns in each counted round."""
+    generator = random.Random(ORDER_SEED)
+    return [generator.sample(names, len(names)) for _ in range(rounds)]
+
+
 def measure(name: str, size: str, rounds: int, threads: int) -> dict[str, Any]:
     """Time every system on one case.
 
@@ -175,15 +211,16 @@ def measure(name: str, size: str, rounds: int, threads: int) -> dict[str, Any]:
     MismatchError
         If two systems' results differ.
     """
-    case = CASES[name]
+    case = CASES[size][name]
     r_columns, s_columns = case.make(np.random.default_rng(SEED), getattr(case, size))
     r, s, on = table(r_columns, case.taken), table(s_columns, case.taken), list(r_columns)
     calls = systems(threads)
     right = _check(name, {system: call(r, s, on, threads) for system, call in calls.items()})
     cpu_s: dict[str, list[float]] = {system: [] for system in calls}
     wall_s: dict[str, list[float]] = {system: [] for system in calls}
-    for _ in range(rounds):
-        for system, call in calls.items():
+    for order in orders(list(calls), rounds):
+        for system in order:
+            call = calls[system]
             began_cpu, began = time.process_time(), time.perf_counter()
             result = call(r, s, on, threads)
             cpu_s[system].append(time.process_time() - began_cpu)

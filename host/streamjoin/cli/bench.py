@@ -12,6 +12,7 @@ from streamjoin.bench.live import PREDICATES
 from streamjoin.cli import figures
 from streamjoin.cli.benchmarks import calls, cpu_fpga, listing, live, regress
 from streamjoin.cli.benchmarks.kept import alone, says_how_to_go_on
+from streamjoin.cli.benchmarks.own_help import EPILOG, Name
 from streamjoin.cli.options import FORCE_HELP
 from streamjoin.cli.terminal import (
     duration,
@@ -35,30 +36,6 @@ from streamjoin_common import storage
 from streamjoin_common.installed.completing import complete
 from streamjoin_common.storage import check_writable
 
-EPILOG = """\
-examples:
-  streamjoin bench list
-  streamjoin bench iawj-micro --size quick
-  streamjoin bench calls --size full
-  streamjoin bench live --predicates all
-  streamjoin bench cpu-fpga
-  streamjoin bench all --size quick
-  streamjoin bench all --size quick --record benchmarks/results
-  streamjoin bench claims --size full --out claims.md
-  streamjoin bench regress benchmarks/results runs/bench
-  streamjoin bench calls --out runs/before
-  streamjoin bench regress runs/before runs/bench/calls-quick
-
-regress names what is slower or faster than before, beyond the noise of the
-rounds; its exit status is 1 if anything is slower or gone. It compares
-experiments, calls and live, not cpu-fpga. To keep an earlier run, give it a
-folder of its own with --out; that of an experiment is also kept by --record.
-claims judges what was published by the records of the runs in runs/bench,
-without running anything.
-An interrupted run goes on where it was when the same command is typed again.
-"""
-
-
 OWN_TABLES = {"calls": calls.run, "live": live.run, "cpu-fpga": cpu_fpga.run}
 """Benchmarks of their own kind, by name."""
 
@@ -79,6 +56,7 @@ class BenchVerb:
         parser.epilog = EPILOG
         name = parser.add_argument(
             "name",
+            action=Name,
             metavar="NAME",
             help=f"{', '.join(experiments.OTHERS)}, an experiment, or a TOML file; list says what "
             "each is",

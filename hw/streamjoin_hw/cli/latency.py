@@ -9,7 +9,7 @@ from streamjoin_common.contract import FORWARDS, DesignParams
 from streamjoin_common.errors import UsageError
 from streamjoin_common.suggestions import did_you_mean
 from streamjoin_hw.cli.options import design_from
-from streamjoin_hw.cli.terminal import built_model, print_paragraph, print_table, say
+from streamjoin_hw.cli.terminal import print_paragraph, print_table, say, stages
 
 USUAL_CORES = "1,2,4,8"
 
@@ -30,7 +30,8 @@ def configure(action: argparse.ArgumentParser) -> None:
     action.add_argument(
         "--variant",
         metavar="NAME",
-        help=f"only this one: {', '.join(VARIANTS[:-1])} or {VARIANTS[-1]} (default: all)",
+        help=f"only this one: {', '.join(VARIANTS[:-1])} or {VARIANTS[-1]} (default: those that "
+        "--param design=NAME and forward=NAME choose, or all)",
     )
     action.add_argument("--json", action="store_true", help="print JSON")
 
@@ -42,7 +43,6 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError(
             f"--variant must be one of {', '.join(VARIANTS)}, not {arguments.variant}{near}"
         )
-    variants = VARIANTS if arguments.variant is None else (arguments.variant,)
     base = design_from(arguments.preset or "tiny", arguments.param)
     if base.has_index:
         raise UsageError(
@@ -52,6 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError("the closed forms are of matches of equal keys: drop --param theta")
     if base.order == "inner":
         raise UsageError("under the inner order a match waits for others: --param order=outer")
+    variants = _chosen(base, arguments)
     designs = [
         _variant(base, variant, cores) for variant in variants for cores in _counts(arguments.cores)
     ]
@@ -77,6 +78,21 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
     )
 
 
+def _chosen(base: DesignParams, arguments: argparse.Namespace) -> tuple[str, ...]:
+    """Return the variants that ``--param`` chooses, and of these the one of ``--variant``."""
+    given = [each for each in arguments.param if each.startswith(("design=", "forward="))]
+    variants: tuple[str, ...] = VARIANTS
+    if given and base.design == "splitjoin":
+        variants = ("splitjoin",)
+    elif given:
+        is_one = any(each.startswith("forward=") for each in given)
+        variants = (base.forward,) if is_one else FORWARDS
+    asked = arguments.variant
+    if asked is not None and asked not in variants:
+        raise UsageError(f"--variant {asked} is not of --param {' '.join(given)}: drop one of them")
+    return variants if asked is None else (asked,)
+
+
 def _variant(base: DesignParams, variant: str, cores: int) -> DesignParams:
     """Return the design with another way between its cores."""
     if variant == "splitjoin":
@@ -95,19 +111,23 @@ def _counts(string: str) -> list[int]:
 
 def _row(params: DesignParams) -> dict[str, Any]:
     """Measure the first and the last match."""
+    from streamjoin_hw.flow.build import build_model
     from streamjoin_hw.sim.testing import step_cycles
     from streamjoin_hw.studies.latency.cases import latency_cycles, measure
 
-    folder = built_model(params)
+    # In SplitJoin tuples share passes, more or fewer of them: there is no closed form.
+    is_split = params.design == "splitjoin"
+    variant = "splitjoin" if is_split else params.forward
     ages = range(params.window_capacity)
     first = min(ages, key=lambda age: latency_cycles(params, age))
     last = max(ages, key=lambda age: latency_cycles(params, age))
-    soon, late = measure(params, folder, first), measure(params, folder, last)
-    # In SplitJoin tuples share passes, more or fewer of them: there is no closed form.
-    is_split = params.design == "splitjoin"
+    with stages(f"{variant} cores={params.cores}") as report:
+        folder = build_model(params, report=report)
+        report("simulating")
+        soon, late = measure(params, folder, first), measure(params, folder, last)
     period = step_cycles(params, params.window_capacity, params.cores)
     row: dict[str, Any] = {
-        "variant": "splitjoin" if is_split else params.forward,
+        "variant": variant,
         "cores": params.cores,
         "window": params.window_capacity,
         "cycles_per_tuple": round(late.cycles_per_tuple, 3),

@@ -32,7 +32,7 @@ OTHERS = {
     "calls": "Whole calls beside DuckDB, Polars and pyarrow",
     "claims": "What was published, judged by the runs that there are",
     "cpu-fpga": "CPU engines beside designs on boards: rates and latencies",
-    "list": "This list",
+    "list": "The list of all benchmarks",
     "live": "Live joins: rates and latencies of pushes of a few sizes",
     "regress": "Two records beside each other: what became slower or faster",
 }

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from streamjoin.bench.calls import CASES, OWN
+from streamjoin.bench.calls import CASES, ORDER_SEED, OWN
 from streamjoin.cli.benchmarks.kept import kept_records, machine
 from streamjoin.cli.terminal import (
     duration,
@@ -46,19 +46,20 @@ def run(args: argparse.Namespace) -> int:
     threads = args.threads or 1
     out = args.out or Path("runs/bench") / f"calls-{args.size}"
     settings = {"size": args.size, "threads": threads, "rounds": ROUNDS[args.size]}
-    settings["environment"] = machine()
+    settings |= {"order_seed": ORDER_SEED, "environment": machine()}
+    cases = CASES[args.size]
     kept = {} if args.force else kept_records(out / RECORDS, settings, "cases", "case")
-    missing = [name for name in CASES if name not in kept]
+    missing = [name for name in cases if name not in kept]
     if kept:
         again = "" if missing else ": type --force to measure again"
-        say(f"{len(kept)} of {len(CASES)} cases are in {out} already{again}")
+        say(f"{len(kept)} of {len(cases)} cases are in {out} already{again}")
     with progress("whole calls") as on_progress:
         for name, result in zip(missing, _measured(missing, settings), strict=True):
             kept[name] = {**result, "measured": {"load_average": load_average()}}
             records = {**settings, "cases": list(kept.values())}
             write_text(out / RECORDS, json.dumps(records, indent=2) + "\n", parents=True)
-            on_progress(len(kept), len(CASES))
-    results = [kept[name] for name in CASES]
+            on_progress(len(kept), len(cases))
+    results = [kept[name] for name in cases]
     if args.json:
         print_json({**settings, "cases": results})
     else:
@@ -70,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
 def _print(results: list[dict[str, Any]], settings: dict[str, Any]) -> None:
     others = [name for name in results[0]["systems"] if name not in OWN]
     headings = ["case", *OWN, *others]
-    threads, size = settings["threads"], settings["size"]
+    threads = settings["threads"]
     measure, name = ("CPU", "cpu_s") if threads == 1 else ("Wall", "wall_s")
     rows = [
         [
@@ -80,11 +81,12 @@ def _print(results: list[dict[str, Any]], settings: dict[str, Any]) -> None:
         for result in results
     ]
     print_table(headings, rows, set(headings[1:]))
-    share = "" if size == "full" else ", with a tenth of a name's rows, but all of 10 k"
     print_paragraph(
-        f"{measure} time of a whole call, median of {settings['rounds']} interleaved rounds, "
-        f"{threads} thread{'s' * (threads > 1)}{share}. Arrow tables in, an Arrow table of row "
-        "numbers out, or of a float64 column of each side. Lower is better; all results are equal."
+        f"{measure} time of a whole call, median of {settings['rounds']} interleaved rounds, each "
+        f"in an order of its own (seed {settings['order_seed']}), {threads} "
+        f"thread{'s' * (threads > 1)}. Arrow tables in, an Arrow table of row "
+        "numbers out, or of a float64 column of each side. Lower is better; all results are equal. "
+        "A case without a number has the tuples of the case above with the same keys."
     )
 
 
