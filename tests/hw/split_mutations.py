@@ -34,6 +34,16 @@ SPLIT_MUTATIONS = {
         f"{RANDOM}[3-4-2-4-none-0.5-0.0]",
         "surplus: first surplus",
     ),
+    "split-early-gone": Mutation(
+        Fault(
+            "rtl.split.collector",
+            ".eq(self.expire),",
+            ".eq(1),",
+            "a probe misses what expires after it",
+        ),
+        f"{LONG}[none]",
+        "pairs missing",
+    ),
     "split-later-is-met": Mutation(
         Fault(
             "rtl.split.collector",

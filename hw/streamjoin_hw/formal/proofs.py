@@ -36,7 +36,7 @@ from streamjoin_hw.formal.soft_reset import HASTY_RESET, HASTY_WORDS, SoftReset
 from streamjoin_hw.formal.stars import (
     BEHIND_A_PROBE,
     BOTH_HALVES,
-    EARLY_GONE,
+    EARLY_THERE,
     HALF_A_STAR,
     HASTY_STAR,
     SplitMeeting,
@@ -374,10 +374,10 @@ PROOFS = {
     "split-probes": Proof(
         "SplitJoin, two probes a pass, inner order: owed pairs once, in order",
         partial(SplitMeeting, 2, 2, (2, 2), dense=True, order="inner"),
-        EARLY_GONE,
+        EARLY_THERE,
         quick_depth=18,
         depth=20,
-        fault_depth=26,
+        fault_depth=30,
     ),
     "split-grouped": Proof(
         "SplitJoin, stars for groups of two: owed pairs once, before their group's star",

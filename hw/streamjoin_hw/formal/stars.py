@@ -20,11 +20,11 @@ BEHIND_A_PROBE = Fault(
     'turns["storing"].mine & self.store',
     "a probe meets what is stored after it",
 )
-EARLY_GONE = Fault(
+EARLY_THERE = Fault(
     "rtl.split.collector",
-    ".eq(self.expire),",
+    ".eq(self.store),",
     ".eq(1),",
-    "a probe misses what expires after it",
+    "a probe meets what is stored after it",
 )
 
 BOTH_HALVES = Fault(
