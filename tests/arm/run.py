@@ -151,7 +151,7 @@ def make_userland(machine: Machine) -> None:
     """Extract Debian's packages; their scripts are not run, so nothing is emulated yet."""
     root = WORK / machine.debian / "root"
     root.parent.mkdir(parents=True, exist_ok=True)
-    packages = "python3-numpy,python3-pip,python3-markupsafe,python3-cffi,python3-psutil"
+    packages = "python3-numpy,python3-pip,python3-markupsafe,python3-cffi,python3-psutil,libstdc++6"
     options = ["--variant=extract", f"--architectures={machine.debian}", f"--include={packages}"]
     options += ["--mode=root"] if os.geteuid() == 0 else ["--mode=chrootless"]
     command = ["mmdebstrap", *options, "bookworm", str(root), *mirror()]
