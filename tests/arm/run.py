@@ -213,6 +213,7 @@ def test(machine: Machine, *, driver: bool) -> None:
         return
     models = json.dumps(compile_models(machine))
     board = [*pytest, "-c", "/checkout/tests/board/pytest.ini", "-m", "not slow"]
+    board += [f"--timeout={DEADLINE_S}"]  # emulated, it takes ten times as long
     files = [f"/checkout/tests/board/test_{name}.py" for name in BOARD_TESTS]
     inside(machine, [*board, *files], "the driver under PYNQ", STREAMJOIN_BOARD_MODELS=models)
 

@@ -95,12 +95,45 @@ def test_lengths_are_strings_or_timedeltas_too() -> None:
     with pytest.raises(InputError, match=r"a duration such as .10ms. or a timedelta, not 1\.5$"):
         TimeWindow(1.5)  # type: ignore[arg-type]
     for wrong in (timedelta(0), -second, timedelta.max):
-        with pytest.raises(InputError, match=r"^lateness: a duration is from 1us to below"):
+        with pytest.raises(InputError, match=r"^lateness: a duration must be above 0 and below"):
             parse_lateness(wrong)
     with pytest.raises(InputError, match="such as '10ms', or a timedelta, not 5"):
         parse_lateness(5)  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="not 'x=y within 1 day': did you mean 1d"):
-        Predicate.parse(band="x=y within 1 day")
+    with pytest.raises(InputError, match=r"^lateness: a duration must be above 0, not '-5ms'$"):
+        parse_lateness("-5ms")
+
+
+@pytest.mark.parametrize(
+    ("band", "meant"),
+    [
+        ("x=y within 1 day", ": did you mean 1d?"),
+        ("x=y within 5sec", ": did you mean 5s?"),
+        ("x within 2.5", ": did you mean 'x=x within 2.5'?"),
+        ("x y within 2.5", "not 'x y within 2.5'"),
+    ],
+)
+def test_a_band_that_cannot_be_read_is_answered_with_what_was_meant(band: str, meant: str) -> None:
+    with pytest.raises(InputError) as error:
+        Predicate.parse(band=band)
+    assert str(error.value).endswith(meant)
+
+
+@pytest.mark.parametrize(
+    ("window", "meant"),
+    [
+        ("1 day", ": did you mean time:1d?"),
+        ("10ms", ": did you mean time:10ms?"),
+        ("time:1s,2s,3s", "not 'time:1s,2s,3s'"),
+        ("count:1,2,3", "not 'count:1,2,3'"),
+        ("7 parsecs", "not '7 parsecs'"),
+    ],
+)
+def test_a_window_that_cannot_be_read_is_answered_with_what_was_meant(
+    window: str, meant: str
+) -> None:
+    with pytest.raises(InputError) as error:
+        parse_window(window)
+    assert str(error.value).endswith(meant)
 
 
 @pytest.mark.parametrize(

@@ -127,6 +127,7 @@ MISTAKES: dict[str, tuple[dict[str, Any], list[Any], str]] = {
     "times that come and go": ({}, [K, {"k": [1]}], "^r: give all batches of both streams a ts"),
     "a lateness without times": ({"lateness": "1ms"}, [{"k": [1]}], "^r: a lateness needs the"),
     "no data": ({}, [7], "^r must be Arrow data, a data frame, a mapping"),
+    "a file": ({}, ["r.parquet"], "^r: a live join takes no files: read it first"),
     "a bad lateness": ({"lateness": "soon"}, [], "^lateness: a duration is a number with us"),
     "an engine of whole inputs": (
         {"engine": "npj"},

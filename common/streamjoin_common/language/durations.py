@@ -36,6 +36,8 @@ def parse_duration(string: str) -> int:
     90000000
     """
     match = _DURATION.fullmatch(string) if isinstance(string, str) else None
+    if isinstance(string, str) and string.startswith("-") and is_duration(string[1:]):
+        raise InputError(f"a duration must be above 0, not {shown(string)}")
     if match is None:
         raise InputError(
             "a duration is a number with us, ms, s, min, h or d, for example 1.5s, not "
@@ -53,6 +55,11 @@ def parse_duration(string: str) -> int:
             f"a duration is an integer number of microseconds above 0, not {shown(string)}"
         )
     return length_us
+
+
+def is_duration(string: str) -> bool:
+    """Say whether a string is written as a duration."""
+    return _DURATION.fullmatch(string) is not None
 
 
 def parse_width(string: str) -> int | None:
@@ -176,7 +183,7 @@ def parse_option(name: str, given: "str | timedelta") -> int:
     try:
         length_us = in_microseconds(given)
         if not 1 <= length_us < MAX_US:
-            raise InputError(f"a duration is from 1us to below 2**62us, not {given!r}")
+            raise InputError(f"a duration must be above 0 and below 2**62us, not {given!r}")
         return length_us
     except InputError as error:
         raise InputError(f"{argument(name)}: {error}") from None

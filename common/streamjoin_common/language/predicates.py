@@ -337,7 +337,7 @@ def _parse_band(string: str) -> Band:
     if not (left and right and "=" not in right and len(widths) == 2):
         raise InputError(
             f"band takes RCOL=SCOL:LO:HI, as x=a:10:10, or RCOL=SCOL within WIDTH, as "
-            f"t=u within 5s, not {shown(string)}{meant(string.partition(' within ')[2])}"
+            f"t=u within 5s, not {shown(string)}{_band_meant(string)}"
         )
     spans = [parse_width(width) for width in widths]
     if all(span is None for span in spans):
@@ -355,13 +355,21 @@ def _parse_band(string: str) -> Band:
     return Band(left, right, spans[0] or 0, spans[1] or 0, is_duration=True)
 
 
+def _band_meant(string: str) -> str:
+    """Return what was probably meant by a band that cannot be read, or nothing."""
+    column, within, width = string.partition(" within ")
+    if within and not set("=: ") & set(column):
+        return f": did you mean {shown(f'{column}={column} within {width}')}?"
+    return meant(width)
+
+
 def _parse_number(string: str, whole: str) -> Number:
     if _INTEGER.fullmatch(string):
         return int(string)
     if not _REAL.fullmatch(string):
         raise InputError(
             f"band {shown(whole)}: the width {shown(string)} is not a number, for example 10, -5, "
-            "0.5, 1e3 or inf, nor a duration, for example 5s"
+            f"0.5, 1e3 or inf, nor a duration, for example 5s{meant(string)}"
         )
     width = float(string)
     if math.isinf(width) and "inf" not in string:

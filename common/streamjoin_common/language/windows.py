@@ -13,6 +13,8 @@ from streamjoin_common.language.durations import (
     MAX_US,
     format_duration,
     in_microseconds,
+    is_duration,
+    meant,
     parse_duration,
     shown,
 )
@@ -168,12 +170,17 @@ def _meant(string: object) -> str:
     if not isinstance(string, str) or len(string) > MAX_SHOWN_CHARACTERS:
         return ""
     kind, _, rest = string.replace(" ", "").partition(":")
+    if kind and kind[0].isdigit() and not rest:  # a length alone
+        length = kind if is_duration(kind) else meant(kind)[len(": did you mean ") : -1]
+        return f": did you mean time:{length}?" if length else ""
     near = OTHER_WORDS.get(kind.lower()) or nearest(kind, EXAMPLES)
     if near is None or (near == "all" and rest):
         return ""
     if near == "time" and rest.isdecimal():  # a number of tuples, as others write it
         near = "count"
     length = rest or EXAMPLES[near]
+    if f"{near}:{length}" == string:  # its lengths are too many
+        return ""
     return f": did you mean {near}:{length}?" if length else f": did you mean {near}?"
 
 

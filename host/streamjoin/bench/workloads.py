@@ -89,9 +89,7 @@ class Comparison:
     def __post_init__(self) -> None:
         if not self.engines or len(set(self.engines)) < len(self.engines):
             raise InputError(f"{self.name}: engines must be different names, not {self.engines}")
-        is_count = isinstance(self.rounds, int) and not isinstance(self.rounds, bool)
-        if not is_count or not 1 <= self.rounds <= MAX_ROUNDS:
-            raise InputError(f"{self.name}: rounds must be 1 to {MAX_ROUNDS}, not {self.rounds!r}")
+        check_rounds(self.rounds)
         _ = self.request  # checks its options
 
     @property
@@ -137,6 +135,19 @@ class Comparison:
             raise MismatchError(
                 f"{self.folder}: workload.json expects {counted} pairs, the oracle finds {pairs}"
             )
+
+
+def check_rounds(rounds: object) -> None:
+    """Refuse what is no number of rounds.
+
+    Raises
+    ------
+    InputError
+        Naming the range.
+    """
+    is_count = isinstance(rounds, int) and not isinstance(rounds, bool)
+    if not is_count or not 1 <= rounds <= MAX_ROUNDS:
+        raise InputError(f"rounds must be 1 to {MAX_ROUNDS}, not {rounds!r}")
 
 
 def read_workload(folder: Path, engines: tuple[str, ...], threads: int) -> Comparison:

@@ -9,8 +9,9 @@ from streamjoin_common import csv_fields
 if TYPE_CHECKING:
     import pyarrow as pa
 
-MAX_EXACT_INTEGER = 1 << 53
-"""Integers above it are not exact as the floating-point numbers that Arrow makes of them."""
+INEXACT = 1 << 53
+"""Integers above it are not exact as the floating-point numbers that Arrow makes of them: what is
+read as this number may have been the next one."""
 
 
 def refuse_other_marks(names: list[str], source: str) -> None:
@@ -65,9 +66,9 @@ def read_csv(
         if table.column_names.count(column) > 1 or not types.is_floating(table[column].type):
             continue
         largest = pc.max(pc.abs(table[column])).as_py()
-        if largest is not None and largest > MAX_EXACT_INTEGER:
+        if largest is not None and largest >= INEXACT:
             raise InputError(
-                f"{source}: column {column!r} holds numbers above 2**53, which the "
-                "floating-point numbers of CSV cannot hold exactly: store it as Parquet"
+                f"{source}: column {column!r} holds numbers from 2**53 on, where the "
+                "floating-point numbers of CSV lose digits of integers: store it as Parquet"
             )
     return table  # type: ignore[no-any-return]  # pyarrow's

@@ -1,6 +1,7 @@
 """One stream of a live join: its waiting tuples and its window."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -112,6 +113,11 @@ class Side:
         batch = None if self.form is None else self.form.read(data)
         if batch is not None:
             return batch
+        if isinstance(data, str | Path):
+            raise InputError(
+                f"{self.name}: a live join takes no files: read it first, for example with "
+                "pyarrow.parquet.read_table"
+            )
         arrival = self._arrival
         if self.state.pushed:  # only a stream's first batch shows where its times start
             arrival = replace(arrival, unit=arrival.unit or "us")

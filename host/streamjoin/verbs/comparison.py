@@ -14,7 +14,7 @@ from streamjoin.api import as_window
 from streamjoin.bench.compare import ShowProgress
 from streamjoin.bench.compare import compare as compare_all
 from streamjoin.bench.suites import read_suite
-from streamjoin.bench.workloads import Comparison, read_workload
+from streamjoin.bench.workloads import Comparison, check_rounds, read_workload
 from streamjoin.engines import catalog
 from streamjoin.engines.job import Arrival
 from streamjoin.errors import InputError
@@ -207,6 +207,8 @@ def compare(
         s, engines = None, s
     names = _names(engines)
     kind = parse_how(how)
+    if rounds is not None:
+        check_rounds(rounds)
     if out is not None:
         check_run_folder(Path(out), say, force=force)
     given: dict[str, object] = {"ts": ts, "ts_unit": ts_unit, "lateness": lateness}
