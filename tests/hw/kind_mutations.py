@@ -90,8 +90,8 @@ KIND_MUTATIONS = {
     "kinds-row-too-many": Mutation(
         Fault(
             "rtl.kinds.rows",
+            "(held < Const(rows - 2)) &",
             "(held < Const(rows - 1)) &",
-            "(held < Const(rows)) &",
             "a row gets the slot of one that is not decided yet",
         ),
         _RING,

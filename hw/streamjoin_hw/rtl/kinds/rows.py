@@ -108,9 +108,10 @@ class RowRing(Component):
             settled.eq(Mux(self.settles, left, rest)),
             ended.eq(ended | (self.settles & self.ends)),
             self.due.eq(Mux(ended, settled != 0, settled >= limit) & ~self.swept),
-            # A row that arrives now, and one in the next cycle, still have slots. The last group's
-            # are for the time in which the first one due is looked at.
-            self.room.eq((held < Const(rows - 1)) & ((held < Const(rows - SWEPT_ROWS)) | self.due)),
+            # Whether a tuple is taken is decided a cycle ahead: a row that arrives now, and those
+            # of the next two cycles, still have slots. The last group's are for the time in which
+            # the first one due is looked at.
+            self.room.eq((held < Const(rows - 2)) & ((held < Const(rows - SWEPT_ROWS)) | self.due)),
         ]
         with m.If(self.arrives):
             m.d.sync += self.slot.eq(Mux(self.slot == rows - 1, 0, self.slot + 1))
