@@ -319,8 +319,9 @@ def test_a_ring_has_room_for_all_its_rows_but_none_for_more() -> None:
 
         async def fill() -> None:
             nonlocal accepted
+            ready = 0  # a register, as that of the encoder
             for _ in range(2 * PARAMS.kept_rows):
-                accepts = ctx.get(ring.room)
+                accepts, ready = ready, ctx.get(ring.room)
                 assert ctx.get(ring.slot) == accepted % PARAMS.kept_rows
                 ctx.set(ring.arrives, accepts)
                 accepted += accepts
