@@ -145,8 +145,7 @@ def check_rounds(rounds: object) -> None:
     InputError
         Naming the range.
     """
-    is_count = isinstance(rounds, int) and not isinstance(rounds, bool)
-    if not is_count or not 1 <= rounds <= MAX_ROUNDS:
+    if not (isinstance(rounds, int) and not isinstance(rounds, bool) and 1 <= rounds <= MAX_ROUNDS):
         raise InputError(f"rounds must be 1 to {MAX_ROUNDS}, not {rounds!r}")
 
 
