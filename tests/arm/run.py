@@ -2,8 +2,8 @@
 
 ``python -m tests.arm.run armhf`` makes a folder with Debian's userland, installs the wheel in it
 with its own pip, and runs tests there, in namespaces of their own: nothing is changed outside of
-``build/arm``. Prepared and not yet seen to pass: ``arm64``, and with ``--driver`` the driver under
-PYNQ on models that are compiled for the processor.
+``build/arm``. With ``--driver`` also the driver under PYNQ, on models that are compiled for the
+processor: half an hour. Of ``arm64`` that was not tried.
 
 It needs Linux 6.7 or newer, where a user namespace has handlers of foreign programs of its own.
 """
