@@ -93,12 +93,12 @@ def test_lengths_are_strings_or_timedeltas_too() -> None:
     assert TumblingWindow("1s") == TumblingWindow(second)
     assert parse_lateness("1s") == parse_lateness(second) == 1_000_000
     with pytest.raises(InputError, match=r"a duration such as .10ms. or a timedelta, not 1\.5$"):
-        TimeWindow(1.5)  # type: ignore[arg-type]
+        TimeWindow(1.5)  # type: ignore[arg-type]  # no number of microseconds
     for wrong in (timedelta(0), -second, timedelta.max):
         with pytest.raises(InputError, match=r"^lateness: a duration must be above 0 and below"):
             parse_lateness(wrong)
     with pytest.raises(InputError, match="such as '10ms', or a timedelta, not 5"):
-        parse_lateness(5)  # type: ignore[arg-type]
+        parse_lateness(5)  # type: ignore[arg-type]  # without a unit
     with pytest.raises(InputError, match=r"^lateness: a duration must be above 0, not '-5ms'$"):
         parse_lateness("-5ms")
 
@@ -109,6 +109,7 @@ def test_lengths_are_strings_or_timedeltas_too() -> None:
         ("x=y within 1 day", ": did you mean 1d?"),
         ("x=y within 5sec", ": did you mean 5s?"),
         ("x within 2.5", ": did you mean 'x=x within 2.5'?"),
+        ("x within 1 day", ": did you mean 'x=x within 1d'?"),
         ("x y within 2.5", "not 'x y within 2.5'"),
     ],
 )

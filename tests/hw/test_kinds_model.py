@@ -134,6 +134,15 @@ def test_every_kind_is_exact_whatever_windows_sides_and_stalls(model: Model) -> 
     assert seen["pairs"] > 1000
 
 
+def test_rows_keep_their_payloads_while_results_hardly_leave(model: Model) -> None:
+    """Tuples of one side without gaps: the ring is full, and its oldest group waits in front."""
+    rng = np.random.default_rng(SEED)
+    for side, kind in ((SIDE_R, "left"), (SIDE_S, "full")):
+        share_r = float(side == SIDE_R)
+        workload = random_workload(model.params, rng, 500, windows=(8, 8), share_r=share_r)
+        run(model, workload, kind, stall_per_1024=1000)
+
+
 def test_after_a_soft_reset_the_next_input_is_exact(model: Model) -> None:
     """Whatever rows were inside: those of any number of groups, all with a partner."""
     rng = np.random.default_rng(SEED)

@@ -279,8 +279,10 @@ def registers(params: DesignParams) -> tuple[Register, ...]:
                     "window_error",
                     4,
                     1,
-                    "The window registers cannot be held together: no tuple is accepted until "
-                    "they can. Settles within 128 cycles of a write to the empty design.",
+                    "A window is not from 1 to the capacity or, in the chain of cores, the larger "
+                    "one is above segment_tuples times the smaller of the other one and the number "
+                    "of cores: no tuple is accepted until both are written anew. Settles within "
+                    "128 cycles of a write to the empty design.",
                 ),
                 RegisterField(
                     "output_stalled",

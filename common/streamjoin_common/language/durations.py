@@ -36,9 +36,9 @@ def parse_duration(string: str) -> int:
     90000000
     """
     match = _DURATION.fullmatch(string) if isinstance(string, str) else None
-    if isinstance(string, str) and string.startswith("-") and is_duration(string[1:]):
-        raise InputError(f"a duration must be above 0, not {shown(string)}")
     if match is None:
+        if isinstance(string, str) and _DURATION.fullmatch(string.removeprefix("-")):
+            raise InputError(f"a duration must be above 0, not {shown(string)}")
         raise InputError(
             "a duration is a number with us, ms, s, min, h or d, for example 1.5s, not "
             f"{shown(string)}{meant(string)}"
@@ -55,11 +55,6 @@ def parse_duration(string: str) -> int:
             f"a duration is an integer number of microseconds above 0, not {shown(string)}"
         )
     return length_us
-
-
-def is_duration(string: str) -> bool:
-    """Say whether a string is written as a duration."""
-    return _DURATION.fullmatch(string) is not None
 
 
 def parse_width(string: str) -> int | None:
@@ -108,15 +103,27 @@ OTHER_UNITS = {
 """What others call the units."""
 
 
-def meant(string: object) -> str:
-    """Return ``": did you mean DURATION?"``, or nothing where it cannot be guessed."""
+def likely_duration(string: object) -> str | None:
+    """Return the duration that a string probably means, or None where it cannot be guessed.
+
+    Examples
+    --------
+    >>> likely_duration("1 day"), likely_duration("250us"), likely_duration("soon")
+    ('1d', '250us', None)
+    """
     plain = string.replace(" ", "").lower() if isinstance(string, str) else ""
     number = re.match(r"[0-9]{1,18}(?:\.[0-9]{1,18})?", plain)
     given = plain[number.end() :] if number else ""
     for unit, others in OTHER_UNITS.items():
         if number and given in {unit, *others} and _DURATION.fullmatch(number[0] + unit):
-            return f": did you mean {number[0]}{unit}?"
-    return ""
+            return number[0] + unit
+    return None
+
+
+def meant(string: object) -> str:
+    """Return ``": did you mean DURATION?"``, or nothing where it cannot be guessed."""
+    likely = likely_duration(string)
+    return "" if likely is None else f": did you mean {likely}?"
 
 
 def format_duration(length_us: int) -> str:

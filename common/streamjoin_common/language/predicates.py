@@ -13,6 +13,7 @@ from streamjoin_common.errors import InputError
 from streamjoin_common.language.durations import (
     MAX_SHOWN_CHARACTERS,
     format_width,
+    likely_duration,
     meant,
     parse_width,
     shown,
@@ -359,6 +360,7 @@ def _band_meant(string: str) -> str:
     """Return what was probably meant by a band that cannot be read, or nothing."""
     column, within, width = string.partition(" within ")
     if within and not set("=: ") & set(column):
+        width = likely_duration(width) or width
         return f": did you mean {shown(f'{column}={column} within {width}')}?"
     return meant(width)
 

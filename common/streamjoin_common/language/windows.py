@@ -13,8 +13,7 @@ from streamjoin_common.language.durations import (
     MAX_US,
     format_duration,
     in_microseconds,
-    is_duration,
-    meant,
+    likely_duration,
     parse_duration,
     shown,
 )
@@ -171,8 +170,8 @@ def _meant(string: object) -> str:
         return ""
     kind, _, rest = string.replace(" ", "").partition(":")
     if kind and kind[0].isdigit() and not rest:  # a length alone
-        length = kind if is_duration(kind) else meant(kind)[len(": did you mean ") : -1]
-        return f": did you mean time:{length}?" if length else ""
+        alone = likely_duration(kind)
+        return "" if alone is None else f": did you mean time:{alone}?"
     near = OTHER_WORDS.get(kind.lower()) or nearest(kind, EXAMPLES)
     if near is None or (near == "all" and rest):
         return ""
