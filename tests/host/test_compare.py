@@ -231,6 +231,8 @@ def test_compare_refuses_what_it_must_not_touch(
     assert "holds something else than a run" in capsys.readouterr().err
     assert main(["compare", str(tmp_path), *flags, "--out", str(tmp_path / "x")]) == 2
     assert "there is no workload.json; make one with  streamjoin data" in capsys.readouterr().err
+    assert main(["compare", "smal", *flags, "--out", str(tmp_path / "x")]) == 2
+    assert capsys.readouterr().err.endswith("no workload.json: did you mean small?\n")
     (workload / "workload.json").write_text('{"name": 1}')
     assert main(["compare", str(workload), *flags, "--out", str(tmp_path / "x")]) == 2
     assert "is not a workload's description" in capsys.readouterr().err

@@ -197,6 +197,24 @@ def test_a_mistake_is_told_in_one_sentence(mistake: str) -> None:
         pushed(options, batches)
 
 
+def test_a_time_before_what_advance_gave_is_told_as_such() -> None:
+    with sj.StreamJoiner(on="k") as joiner:
+        joiner.push_r({"k": [1], "ts": [5]})
+        joiner.advance(10)
+        for times in ([7], [12, 7]):
+            row = len(times)
+            with pytest.raises(
+                sj.InputError,
+                match=rf"^r: ts is 7 at row {row}, and advance\(10\) said that no such tuple will",
+            ):
+                joiner.push_r({"k": [1] * row, "ts": times})
+        with pytest.raises(sj.InputError, match=r"^r: ts goes back at row 2, from 12 to 11: push"):
+            joiner.push_r({"k": [1, 1], "ts": [12, 11]})
+        joiner.push_r({"k": [1], "ts": [10]})
+        joiner.end()
+        assert not list(joiner.results())
+
+
 def test_too_much_waiting_is_refused_and_nothing_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live_joiner, "MAX_WAITING_TUPLES", 3)
     with sj.StreamJoiner(on="k") as joiner:

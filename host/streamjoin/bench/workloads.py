@@ -165,7 +165,7 @@ def read_workload(folder: Path, engines: tuple[str, ...], threads: int) -> Compa
     except FileNotFoundError:
         near = "" if folder.exists() else did_you_mean(str(folder), shipped.names(shipped.SUITES))
         raise InputError(
-            f"{folder}: there is no workload.json{near}; make one with  streamjoin data"
+            f"{folder}: there is no workload.json{near or '; make one with  streamjoin data'}"
         ) from None
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from None

@@ -136,6 +136,8 @@ class StreamJoiner:
             raise InputError(f"advance takes an integer number of microseconds, not {ts_us!r}")
         with self._lock:
             self._book.turn(sides=(self._r.reached(reached_us), self._s.reached(reached_us)))
+            for side in (self._r, self._s):
+                side.promised_us = max(side.promised_us, reached_us)
 
     def end(self) -> None:
         """Say that no more tuples will arrive: :meth:`results` then joins all that is left."""

@@ -59,6 +59,8 @@ class Side:
     ----------
     late_us : int
         Maximum lateness, 0 if none is allowed.
+    promised_us : int
+        No tuple arrives before, as advance() said.
     form : Form or None
         Of batches that take the short way.
     """
@@ -75,6 +77,7 @@ class Side:
         self._book, self._number = book, "rs".index(name)
         self.late_us = lateness_us or 0
         self._lateness_us = lateness_us
+        self.promised_us = LONG_AGO
         self.form: Form | None = None
         self._clock = Clock()
 
@@ -189,13 +192,19 @@ class Side:
     def _refuse_back(self, ts: Int64s) -> None:
         before = np.concatenate([[self.state.newest_us], ts])[:-1]
         back = np.flatnonzero(ts < before)
-        if back.size:
-            row = int(back[0])
+        if not back.size:
+            return
+        row, clock = int(back[0]), self._clock
+        if ts[row] < self.promised_us:
             raise InputError(
-                f"{self.name}: "
-                f"{self._clock.back(self.state.pushed + row, before[row], ts[row])}: "
-                f"push in order of {self._clock.column}, or give a lateness"
+                f"{self.name}: {clock.column} is {clock.shown(ts[row])} at row "
+                f"{self.state.pushed + row}, and advance({self.promised_us}) said that no such "
+                "tuple will arrive"
             )
+        raise InputError(
+            f"{self.name}: {clock.back(self.state.pushed + row, before[row], ts[row])}: "
+            f"push in order of {clock.column}, or give a lateness"
+        )
 
     def _types_with(self, batch: Batch) -> Types | None:
         if _all_missing(batch):
