@@ -82,20 +82,24 @@ def test_latency_prints_measurements_beside_closed_forms(
 @pytest.mark.parametrize(
     ("chosen", "variants"),
     [
-        (["design=splitjoin"], ["splitjoin"]),
-        (["design=handshake"], ["step", "fast"]),
-        (["forward=fast"], ["fast"]),
-        (["design=handshake", "forward=step"], ["step"]),
+        (["--param", "design=splitjoin"], ["splitjoin"]),
+        (["--param", "design=handshake"], ["step", "fast"]),
+        (["--param", "forward=fast"], ["fast"]),
+        (["--param", "design=handshake", "forward=step"], ["step"]),
+        (["--preset", "tiny"], ["step"]),
+        (["--preset", "tiny", "--param", "forward=fast"], ["fast"]),
+        (["--preset", "tiny", "--variant", "fast"], ["fast"]),
+        (["--preset", "tiny-split"], ["splitjoin"]),
     ],
 )
 def test_latency_is_measured_of_the_design_that_is_chosen(
     chosen: list[str], variants: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    small = ("segment_tuples=4", "lanes=2", "payload_bits=16")
-    assert run("latency", "--cores", "2", "--param", *small, *chosen, "--json") == 0
+    small = ("cores=2", "segment_tuples=4", "lanes=2", "payload_bits=16")
+    assert run("latency", *chosen, "--param", *small, "--json") == 0
     printed = capsys.readouterr()
     assert [row["variant"] for row in json.loads(printed.out)] == variants
-    said = printed.err.splitlines()
+    said = [line.split(", after ")[0] for line in printed.err.splitlines()]
     assert [line for line in said if "simulating" in line] == [
         f"{variant} cores=2: simulating" for variant in variants
     ]
@@ -193,6 +197,18 @@ def test_a_mistake_about_rates_is_one_sentence(words: tuple[str, ...], sentence:
         (
             ("latency", "--variant", "fast", "--param", "design=splitjoin"),
             "--variant fast is not of --param design=splitjoin: drop one of them",
+        ),
+        (
+            ("latency", "--preset", "tiny-split", "--variant", "fast", "--param", "forward=step"),
+            "--variant fast is not of --param forward=step: drop one of them",
+        ),
+        (
+            ("latency", "--cores", "2", "--param", "cores=4"),
+            "--cores and --param cores=4 both count cores: drop one",
+        ),
+        (
+            ("latency", "--cores", ""),
+            "--cores must be counts from 1 up, as in 1,2,4,8, not ''",
         ),
         (
             ("latency", "--param", "design=splitjoin", "--param", "order=inner"),

@@ -23,15 +23,14 @@ def configure(action: argparse.ArgumentParser) -> None:
     """Add the flags."""
     action.add_argument(
         "--cores",
-        default=USUAL_CORES,
         metavar="COUNT,...",
-        help=f"counts of cores, a row each (default {USUAL_CORES})",
+        help=f"counts of cores, a row each (default: --param cores=COUNT, or {USUAL_CORES})",
     )
     action.add_argument(
         "--variant",
         metavar="NAME",
         help=f"only this one: {', '.join(VARIANTS[:-1])} or {VARIANTS[-1]} (default: those that "
-        "--param design=NAME and forward=NAME choose, or all)",
+        "--preset, --param design=NAME and forward=NAME choose, or all)",
     )
     action.add_argument("--json", action="store_true", help="print JSON")
 
@@ -53,9 +52,8 @@ def run(arguments: argparse.Namespace) -> int:
     if base.order == "inner":
         raise UsageError("under the inner order a match waits for others: --param order=outer")
     variants = _chosen(base, arguments)
-    designs = [
-        _variant(base, variant, cores) for variant in variants for cores in _counts(arguments.cores)
-    ]
+    counts = _counts(arguments)
+    designs = [_variant(base, variant, cores) for variant in variants for cores in counts]
     rows = [_row(params) for params in designs]
     if arguments.json:
         print(json.dumps(rows))
@@ -79,18 +77,21 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _chosen(base: DesignParams, arguments: argparse.Namespace) -> tuple[str, ...]:
-    """Return the variants that ``--param`` chooses, and of these the one of ``--variant``."""
+    """Return the one of ``--variant``, or those that ``--param`` and ``--preset`` choose."""
     given = [each for each in arguments.param if each.startswith(("design=", "forward="))]
     variants: tuple[str, ...] = VARIANTS
-    if given and base.design == "splitjoin":
+    if base.design == "splitjoin" and (given or arguments.preset):
         variants = ("splitjoin",)
+    elif arguments.preset or any(each.startswith("forward=") for each in given):
+        variants = (base.forward,)
     elif given:
-        is_one = any(each.startswith("forward=") for each in given)
-        variants = (base.forward,) if is_one else FORWARDS
+        variants = FORWARDS
     asked = arguments.variant
-    if asked is not None and asked not in variants:
+    if asked is None:
+        return variants
+    if given and asked not in variants:
         raise UsageError(f"--variant {asked} is not of --param {' '.join(given)}: drop one of them")
-    return variants if asked is None else (asked,)
+    return (asked,)
 
 
 def _variant(base: DesignParams, variant: str, cores: int) -> DesignParams:
@@ -102,10 +103,15 @@ def _variant(base: DesignParams, variant: str, cores: int) -> DesignParams:
     )
 
 
-def _counts(string: str) -> list[int]:
-    words = string.split(",")
+def _counts(arguments: argparse.Namespace) -> list[int]:
+    """Return the counts of ``--cores``, of ``--param cores=COUNT``, or the usual ones."""
+    given = [each.removeprefix("cores=") for each in arguments.param if each.startswith("cores=")]
+    if given and arguments.cores is not None:
+        raise UsageError(f"--cores and --param cores={given[-1]} both count cores: drop one")
+    text = arguments.cores if arguments.cores is not None else (given[-1] if given else USUAL_CORES)
+    words = text.split(",")
     if not all(word.isascii() and word.isdigit() and int(word) for word in words):
-        raise UsageError(f"--cores must be counts from 1 up, as in {USUAL_CORES}, not {string!r}")
+        raise UsageError(f"--cores must be counts from 1 up, as in {USUAL_CORES}, not {text!r}")
     return [int(word) for word in words]
 
 

@@ -18,7 +18,9 @@ SEQUENCE = """\
 1. Hold `aresetn` low for a cycle. Read `identity`, `version` and the digest, and compare them with
    the manifest's.
 2. Write `window_r` and `window_s`, and the band widths: a pair is in the band where `r` lies from
-   `s - lo` to `s + hi`.
+   `s - lo` to `s + hi`. Write them between inputs: `design=splitjoin-index` and
+   `comparators=shared` take band widths at an input's first tuple, other designs at every S tuple
+   (`effect` in the manifest).
 3. Give tuples of both sides in arrival order, each in one beat, its side in `tdest`, integers in
    two's complement, float32 by its bits. Take results at the same time: the design accepts nothing
    more once its FIFOs are full.
