@@ -92,7 +92,10 @@ class DeadlineError(StreamJoinError, TimeoutError):
 
 def in_one_line(error: Exception) -> str:
     """What a library says of its error, within a sentence of ours and without secrets."""
-    return redacted(" ".join(str(error).split()))[:MAX_REASON_CHARACTERS]
+    parts = [part for part in error.args if isinstance(part, str)]
+    # Arrow says of a pandas column what failed, and then which: two parts.
+    said = "; ".join(parts) if len(parts) == len(error.args) > 1 else str(error)
+    return redacted(" ".join(said.split()))[:MAX_REASON_CHARACTERS]
 
 
 def check_room(count: int, max_pairs: int | None, fitting_pairs: int | None) -> None:

@@ -7,7 +7,7 @@ before S, then position.
 
 import functools
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import InitVar, dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -86,6 +86,11 @@ class Stream:
     clock : Clock
         What errors call the arrival times.
 
+    Other Parameters
+    ----------------
+    in_order : bool
+        Whether arrival times are known not to go back: they are not checked then.
+
     Raises
     ------
     InputError
@@ -100,17 +105,18 @@ class Stream:
     numbers: Int64s | None = None
     late: int = 0
     clock: Clock = CLOCK
+    in_order: InitVar[bool] = False
 
     in_memory: ClassVar[bool] = True
     """Whether columns and arrival times are here; false of a relation in a store."""
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, in_order: bool) -> None:
         for name, column in self.columns.items():
             if len(column) != self.rows:
                 raise InputError(
                     f"{self.source}: column {name!r} has {len(column)} rows and ts {self.rows}"
                 )
-        if len(self.ts) > 1 and (falls := self.ts[1:] < self.ts[:-1]).any():
+        if not in_order and len(self.ts) > 1 and (falls := self.ts[1:] < self.ts[:-1]).any():
             row = int(np.flatnonzero(falls)[0]) + 1
             raise InputError(
                 f"{self.source}: {self.clock.back(row, self.ts[row - 1], self.ts[row])}: sort the "
@@ -168,7 +174,8 @@ class Stream:
         """View of the rows ``start`` to ``stop``, sharing memory."""
         columns = {name: column[start:stop] for name, column in self.columns.items()}
         missing = None if self.missing is None else self.missing[start:stop]
-        return Stream(columns, self.ts[start:stop], self.source, missing=missing)
+        ts = self.ts[start:stop]
+        return Stream(columns, ts, self.source, missing=missing, in_order=True)
 
 
 def whole(given: object) -> int | None:

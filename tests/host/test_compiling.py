@@ -11,12 +11,13 @@ import pytest
 
 from streamjoin import run
 from streamjoin.cli.join import compiled
-from streamjoin.engines import catalog, compiling
+from streamjoin.engines import catalog, codes, compiling
 from streamjoin.engines.job import Job
+from streamjoin.engines.kernels import numbering
 from streamjoin.engines.kernels.flat import bands, joining, plans, sharing
 from streamjoin.tuples import Stream
 from streamjoin_common.language.predicates import Predicate
-from streamjoin_common.language.windows import parse_window
+from streamjoin_common.language.windows import AllWindow, parse_window
 
 JOIN = """
 import sys
@@ -77,6 +78,23 @@ def test_a_run_on_columns_of_a_file_compiles_nothing_after_its_preparation(threa
         before = [list(kernel.signatures) for kernel in kernels]
         run.run(engine, job, prepared=prepared)
         assert [list(kernel.signatures) for kernel in kernels] == before
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.uint64])
+@pytest.mark.parametrize("step", [1, 1 << 40], ids=["near", "far apart"])
+def test_a_run_on_wide_keys_compiles_nothing_after_its_preparation(
+    kind: type[np.integer[Any]], step: int
+) -> None:
+    keys = np.arange(codes.LONG, dtype=kind) * kind(step)
+    keys.flags.writeable = False  # as those that Arrow lends
+    r = Stream({"key": keys}, np.zeros(len(keys), dtype=np.int64), "r")
+    engine = catalog.get("npj")
+    job = run.complete(engine, Job(r, r, Predicate.parse(on="key"), AllWindow()), {})
+    prepared = run.prepare(engine, job)
+    kernels = (numbering.cut_integers, numbering.number_integers, numbering.find_integers)
+    before = [list(kernel.signatures) for kernel in kernels]
+    run.run(engine, job, prepared=prepared)
+    assert [list(kernel.signatures) for kernel in kernels] == before
 
 
 def test_what_a_run_compiles_itself_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

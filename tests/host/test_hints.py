@@ -115,6 +115,15 @@ def test_columns_of_one_name_in_a_frame_are_named() -> None:
         sj.join(frame, S, on="k")
 
 
+def test_values_of_two_types_in_a_frame_are_told_of_in_a_sentence() -> None:
+    frame = pd.DataFrame({"k": [1, 2], "v": [1, "a"]})
+    said = r"^r: no Arrow table can be made of it: Could not [^(]*; Conversion failed for column v "
+    with pytest.raises(sj.InputError, match=said):
+        sj.join(frame, S, on="k")
+    with pytest.raises(sj.InputError, match=r"^r: no Arrow table can be made of it: "):
+        sj.join([{"k": 1}, {"k": "a"}], S, on="k")
+
+
 def test_a_comparison_shows_its_table() -> None:
     shown = repr(sj.compare(R, S, "npj,prj", on="k", rounds=1))
     assert [line.split()[3:6] for line in shown.splitlines()[2:]] == [

@@ -59,6 +59,23 @@ def test_two_streams_in_one_are_refused(tmp_path: Path) -> None:
         sj.join(tmp_path / "two.arrow", KEYS, on="k")
 
 
+@pytest.mark.parametrize("engine", ["pyarrow", "polars", "pandas", "duckdb"])
+@pytest.mark.parametrize(
+    "other", [pa.array([], pa.string()), np.array([], object), np.array([None, None], object), []]
+)
+def test_objects_join_a_column_without_strings(engine: str, other: Any) -> None:
+    strings = {"k": np.array(["a", "b"], dtype=object)}
+    nothing = pa.table({"j": other}) if isinstance(other, pa.Array) else {"j": other}
+    assert len(sj.join(strings, nothing, on="k=j", engine=engine, check=True)) == 0
+    assert len(sj.join(nothing, strings, on="j=k", engine=engine, check=True)) == 0
+
+
+@pytest.mark.parametrize("engine", ["pyarrow", "polars", "pandas"])
+def test_strings_that_are_no_utf8_join_in_every_data_frame_engine(engine: str) -> None:
+    strings = {"k": np.array(["half \ud800", "whole"], dtype=object)}
+    assert len(sj.join(strings, strings, on="k", engine=engine, check=True)) == 2
+
+
 def test_a_whole_stream_is_read(tmp_path: Path) -> None:
     assert read_piped(io.BytesIO(_stream()), list).num_rows == 20
     (tmp_path / "whole.arrow").write_bytes(_stream())

@@ -30,6 +30,9 @@ R_MISSING, S_MISSING = np.uint32(WORDS - 2), np.uint32(WORDS - 1)
 
 HIGHEST_SIGNED = (1 << 63) - 1
 
+LONG = 1 << 16
+"""Rows of a column from which on a kernel that reads it once is faster than NumPy's passes."""
+
 
 @dataclass(frozen=True)
 class Terms:
@@ -120,22 +123,38 @@ def float_bits(values: NDArray[Any]) -> NDArray[Any]:
 
 def _code_integers(term: Terms) -> Coded:
     r, s = np.asarray(term.r), np.asarray(term.s)
-    r_ends, s_ends = ends(r, term.r_missing), ends(s, term.s_missing)
-    low = min(r_ends[0], s_ends[0])
-    limit = max(r_ends[1], s_ends[1]) - low + 1
+    r_codes, (r_low, r_high) = _cut(r, term.r_missing)
+    s_codes, (s_low, s_high) = _cut(s, term.s_missing)
+    low = min(r_low, s_low)
+    limit = max(r_high, s_high) - low + 1
     if limit <= WORDS:
-        return Coded(_shifted(r, low), _shifted(s, low), limit)
-    low, span = r_ends[0], r_ends[1] - r_ends[0] + 1
+        return Coded(_shifted(r_codes, low), _shifted(s_codes, low), limit)
+    span = r_high - r_low + 1
     if span < WORDS:
-        outside = (s < low) | (s > r_ends[1])
-        codes = _shifted(s, low)
-        codes[outside] = span
-        return Coded(_shifted(r, low), codes, span + 1)
+        _shifted(s_codes, r_low)[(s < r_low) | (s > r_high)] = span
+        return Coded(_shifted(r_codes, r_low), s_codes, span + 1)
     coded = _numbered(wide_bits(r), wide_bits(s))
     if r.dtype.kind != s.dtype.kind:
         # 64 bits of one sign are not the same value as those of another.
         coded.s[s < 0 if s.dtype.kind == "i" else s > HIGHEST_SIGNED] = coded.limit - 1
     return coded
+
+
+def _cut(column: NDArray[Any], missing: Missing) -> tuple[Codes, tuple[int, int]]:
+    """Return integers modulo 2**32, and the lowest and highest that is not missing."""
+    if missing is not None or len(column) < LONG or not _is_wide(column):
+        return column.astype(np.uint32), ends(column, missing)
+    from streamjoin.engines.kernels import numbering
+
+    codes, found = np.empty(len(column), dtype=np.uint32), np.empty(2, dtype=column.dtype)
+    numbering.cut_integers(column, codes, found)
+    return codes, (int(found[0]), int(found[1]))
+
+
+def _is_wide(column: NDArray[Any]) -> bool:
+    """Whether a kernel can read integers that have more bits than codes."""
+    wide = column.dtype in (np.int64, np.uint64)
+    return wide and column.flags.c_contiguous and _has("numba")
 
 
 def ends(column: NDArray[Any], missing: Missing) -> tuple[int, int]:
@@ -144,9 +163,8 @@ def ends(column: NDArray[Any], missing: Missing) -> tuple[int, int]:
     return (int(present.min()), int(present.max())) if len(present) else (0, 0)
 
 
-def _shifted(column: NDArray[Any], low: int) -> Codes:
-    """Return the distance from ``low`` modulo 2**32: the distance, where that is less."""
-    codes = column.astype(np.uint32)  # cuts the upper bits off
+def _shifted(codes: Codes, low: int) -> Codes:
+    """Make integers modulo 2**32 distances from ``low``: equal, where those are less."""
     if low % WORDS:
         codes -= np.uint32(low % WORDS)
     return codes
@@ -255,6 +273,21 @@ def compile_kernels(terms: list[Terms]) -> None:
     if any(term.r.dtype.kind == "O" for term in terms):
         one = Strings(np.array([0, 1]), np.zeros(1, dtype=np.uint8))
         _number_strings(one, one)
-    if len(terms) > 1 or terms[0].r_missing is not None or not _are_words(terms[0]):
+    integers = [term for term in terms if term.r.dtype.kind in "iu" and term.s.dtype.kind in "iu"]
+    has_missing = terms[0].r_missing is not None or terms[0].s_missing is not None
+    if has_missing or len(terms) > 1 or not integers:
         zero = np.zeros(1, dtype=np.uint64)
         _numbered(zero, zero)
+    for term in integers:
+        if not _are_words(term):
+            _compile_integers(np.asarray(term.r)[:1], np.asarray(term.s)[:1])
+
+
+def _compile_integers(r: NDArray[Any], s: NDArray[Any]) -> None:
+    """Compile for such arrays: to Numba one that cannot be written is of another type."""
+    from streamjoin.engines.kernels import numbering
+
+    _numbered(wide_bits(r), wide_bits(s))
+    for side in (r, s):
+        if len(side) and _is_wide(side):
+            numbering.cut_integers(side, np.empty(1, dtype=np.uint32), np.empty(2, side.dtype))

@@ -108,7 +108,7 @@ class Batch(NamedTuple):
             raise InputError(f"{source}: {self.rows} rows; fewer than {MAX_ROWS} can be numbered")
         if self.ts is None:
             ts = np.zeros(self.rows, dtype=np.int64)
-            return Stream(self.columns, ts, source, self.table, self.missing)
+            return Stream(self.columns, ts, source, self.table, self.missing, in_order=True)
         if lateness_us is None or in_order(self.ts) is None:
             return Stream(self.columns, self.ts, source, self.table, self.missing, clock=self.clock)
         kept = np.flatnonzero(~beyond(self.ts, lateness_us))
@@ -271,7 +271,11 @@ def _rows_table(rows: list[Mapping[str, Any]], name: str) -> "pa.Table":
     try:
         return pa.table({column: [row.get(column) for row in rows] for column in columns})  # type: ignore[no-any-return]  # see arrow()
     except (pa.ArrowException, ValueError, TypeError) as error:
-        raise InputError(f"{name}: is no table: {in_one_line(error)}") from None
+        raise _no_table(name, error) from None
+
+
+def _no_table(name: str, error: Exception) -> InputError:
+    return InputError(f"{name}: no Arrow table can be made of it: {in_one_line(error)}")
 
 
 def _refuse_twice(frame: Any, name: str) -> None:
@@ -295,7 +299,7 @@ def _table(data: Any, name: str) -> "pa.Table":
         return table  # type: ignore[no-any-return]  # see arrow()
     except (pa.ArrowException, ValueError, TypeError) as error:
         _refuse_twice(data, name)
-        raise InputError(f"{name}: is no table: {in_one_line(error)}") from None
+        raise _no_table(name, error) from None
 
 
 def read_once(reader: Any, name: str) -> Any:

@@ -154,7 +154,7 @@ class StoredStream(Stream):
 
     in_memory: ClassVar[bool] = False
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, in_order: bool) -> None:
         """Check nothing: a store checks what it reads."""
 
     def latest_ts(self, rows: Rows, ts: Int64s) -> Int64s:

@@ -1,9 +1,11 @@
-"""Numbers for values that have more than 32 bits: hash tables with exact comparison.
+"""Codes for values that have more than 32 bits: cut, or numbered by hash tables that compare.
 
 A value's number is the row of R in which it first occurs. A slot holds 32 bits of a value's hash
 and that row plus one; 0 is empty. At most half of the slots are used, so that a value without a
 partner mostly costs its hash and one slot. Memory is asked for some rows ahead.
 """
+
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +31,27 @@ def _mixed(value: np.uint64) -> np.uint64:
     mixed = (value ^ (value >> U64(30))) * U64(0xBF58476D1CE4E5B9)
     mixed = (mixed ^ (mixed >> U64(27))) * U64(0x94D049BB133111EB)
     return mixed ^ (mixed >> U64(31))
+
+
+@kernel
+def cut_integers(values: NDArray[Any], codes: Uint32s, ends: NDArray[Any]) -> None:
+    """Keep the lower 32 bits of integers, and find the lowest and highest, in one pass.
+
+    Parameters
+    ----------
+    values : ndarray of int64 or uint64
+        At least one.
+    codes : ndarray of uint32, shape of ``values``
+        Receives the bits.
+    ends : ndarray, type of ``values``, shape (2,)
+        Receives the lowest and the highest value.
+    """
+    lowest = highest = values[0]
+    for row in range(len(values)):
+        value = values[row]
+        codes[row] = np.uint32(value)
+        lowest, highest = min(lowest, value), max(highest, value)
+    ends[0], ends[1] = lowest, highest
 
 
 @kernel

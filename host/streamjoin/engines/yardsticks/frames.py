@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from streamjoin.engines.base import Capabilities, Engine, Knob, Report
 from streamjoin.engines.encode import encode_keys
 from streamjoin.engines.job import Job
+from streamjoin.inputs.files import arrow
 from streamjoin.inputs.strings import Strings, with_nulls
 from streamjoin.metrics import Meter
 from streamjoin.tuples import Stream
@@ -62,8 +63,8 @@ def key_columns(job: Job) -> tuple[list[Any], list[Any]]:
 
 def _of_one_type(term: Term, job: Job) -> tuple[Any, Any]:
     r, s = job.r.held(term.r_column), job.s.held(term.s_column)
-    if isinstance(r, Strings) or isinstance(s, Strings):
-        return Strings.of(r).arrow, Strings.of(s).arrow
+    if isinstance(r, Strings) or isinstance(s, Strings) or r.dtype.kind == "O":
+        return _strings(Strings.of(r).arrow, Strings.of(s).arrow)
     if r.dtype.kind not in "iuf":
         return r.astype(object), s.astype(object)
     both = np.promote_types(r.dtype, s.dtype)
@@ -73,6 +74,17 @@ def _of_one_type(term: Term, job: Job) -> tuple[Any, Any]:
     zero = both.type(0)
     r, s = (np.ascontiguousarray(each, dtype=both) for each in (r, s))
     return (r + zero, s + zero) if both.kind == "f" else (r, s)
+
+
+def _strings(r: Any, s: Any) -> tuple[Any, Any]:
+    """Return Arrow arrays of strings, as bytes where Python's are no UTF-8."""
+    pa = arrow()
+    try:
+        r.validate(full=True)
+        s.validate(full=True)
+    except pa.ArrowInvalid:
+        return r.cast(pa.large_binary()), s.cast(pa.large_binary())
+    return r, s
 
 
 class DataFrameEngine(Engine):
