@@ -28,7 +28,7 @@ def read(
     -------
     pyarrow.Table
     """
-    parse = csv.ParseOptions(ignore_empty_lines=len(names) > 1)
+    parse = _parsing(csv, names)
     table = csv.read_csv(
         opened(), parse_options=parse, convert_options=csv.ConvertOptions(include_columns=wanted)
     )
@@ -40,14 +40,23 @@ def read(
         and compute.any(compute.equal(table[field.name], "")).as_py()
     ]
     if unclear:  # Arrow distinguishes an empty field from two quotes only if asked
-        strings = csv.ConvertOptions(
-            include_columns=unclear,
-            column_types={name: table[name].type for name in unclear},
-            null_values=[""],
-            strings_can_be_null=True,
-            quoted_strings_can_be_null=False,
-        )
-        again = csv.read_csv(opened(), parse_options=parse, convert_options=strings)
+        again = read_strings(csv, opened, names, unclear)
         for name in unclear:
             table = table.set_column(table.column_names.index(name), name, again[name])
     return table
+
+
+def _parsing(csv: Any, names: list[str]) -> Any:
+    return csv.ParseOptions(ignore_empty_lines=len(names) > 1)
+
+
+def read_strings(csv: Any, opened: Callable[[], Any], names: list[str], wanted: list[str]) -> Any:
+    """As :func:`read`, for columns of strings, of which only an empty field is missing."""
+    strings = csv.ConvertOptions(
+        include_columns=wanted,
+        column_types=dict.fromkeys(wanted, "string"),
+        null_values=[""],
+        strings_can_be_null=True,
+        quoted_strings_can_be_null=False,
+    )
+    return csv.read_csv(opened(), parse_options=_parsing(csv, names), convert_options=strings)

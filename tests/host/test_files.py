@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -87,6 +88,26 @@ def test_csv_numbers_that_lost_digits_are_refused(tmp_path: Path, other: str) ->
     path.write_text(f"k\n9007199254740993\n{other}\n")  # read as 2**53
     with pytest.raises(InputError, match=r"holds numbers from 2\*\*53 on"):
         read_streams(path, path, Predicate.parse(band="k=k:0:0"))
+
+
+def test_an_infinite_number_of_csv_is_refused_as_such(tmp_path: Path) -> None:
+    path = tmp_path / "big.csv"
+    path.write_text("k\n-inf\n1.5\n")  # or an integer of 310 digits
+    with pytest.raises(InputError, match="column 'k' holds an infinite number, where the"):
+        read_streams(path, path, ON_K)
+
+
+def test_marks_of_missing_values_without_another_value_are_warned_of(tmp_path: Path) -> None:
+    r, s = tmp_path / "r.csv", tmp_path / "s.csv"
+    r.write_text("k,v\nNA,1\n,2\n")
+    s.write_text("k,v\nNA,1\nSE,2\n")
+    with pytest.warns(sj.InputWarning, match=r"r\.csv: column 'k' has nothing but NA and the like"):
+        assert len(sj.join(r, s, on="k")) == 0
+    r.write_text("k,v\n,1\n,2\n")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert len(sj.join(r, s, on="k")) == 0
+        assert len(sj.join(s, s, on="k")) == 2
 
 
 def test_an_empty_field_of_csv_is_a_missing_string_and_two_quotes_are_none(tmp_path: Path) -> None:

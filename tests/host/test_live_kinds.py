@@ -195,6 +195,27 @@ def test_a_tuple_that_a_count_window_pushes_out_comes_with_the_time_of_the_one_t
         assert taken(joiner) == [(1, -1, 9)]
 
 
+@pytest.mark.parametrize("order", ["none", "outer"])
+def test_rows_of_the_end_come_in_order_behind_a_promise_beyond_the_last_arrival(order: Any) -> None:
+    r, s = {"k": [1, 2], "ts": [5, 7]}, {"k": [3, 4], "ts": [7, 7]}
+    asked: Any = {"on": "k", "window": "count:2,1", "how": "full", "order": order}
+    with sj.StreamJoiner(engine="kang", **asked) as joiner:
+        joiner.push_r(r)
+        joiner.push_s(s)
+        joiner.advance(9)
+        # S's first is pushed out at 7, where rows of R may come at the end.
+        before = list(joiner.results())
+        joiner.end()
+        matches = before + list(joiner.results())
+    assert rows_of(before) == ([(-1, 0, 7)] if order == "none" else [])
+    whole = sj.join(r, s, engine="kang", **asked)
+    right = [(0, -1), (1, -1), (-1, 0), (-1, 1)]
+    found = [pair for m in matches for pair in zip(m.r_rows, m.s_rows, strict=True)]
+    assert sorted(found) == sorted(right)
+    if order != "none":
+        assert found == right == list(zip(whole.r_rows, whole.s_rows, strict=True))
+
+
 def left_undecided() -> None:
     with sj.StreamJoiner(on="k", how="anti") as joiner:
         joiner.push_r({"k": [1], "ts": [0]})

@@ -45,7 +45,7 @@ def _after(data: bytes, messages: int) -> bytes:
 def test_a_stream_that_breaks_off_between_batches_is_refused(messages: int, tmp_path: Path) -> None:
     cut = _after(_stream(), messages)
     with pytest.raises(sj.InputError, match="breaks off"):
-        read_piped(io.BytesIO(cut), list)
+        read_piped(io.BytesIO(cut), list, [])
     (tmp_path / "cut.arrow").write_bytes(cut)
     with pytest.raises(sj.InputError, match="breaks off"):
         sj.join(tmp_path / "cut.arrow", KEYS, on="k")
@@ -53,7 +53,7 @@ def test_a_stream_that_breaks_off_between_batches_is_refused(messages: int, tmp_
 
 def test_two_streams_in_one_are_refused(tmp_path: Path) -> None:
     with pytest.raises(sj.InputError, match="goes on"):
-        read_piped(io.BytesIO(_stream() * 2), list)
+        read_piped(io.BytesIO(_stream() * 2), list, [])
     (tmp_path / "two.arrow").write_bytes(_stream() * 2)
     with pytest.raises(sj.InputError, match="goes on"):
         sj.join(tmp_path / "two.arrow", KEYS, on="k")
@@ -77,7 +77,7 @@ def test_strings_that_are_no_utf8_join_in_every_data_frame_engine(engine: str) -
 
 
 def test_a_whole_stream_is_read(tmp_path: Path) -> None:
-    assert read_piped(io.BytesIO(_stream()), list).num_rows == 20
+    assert read_piped(io.BytesIO(_stream()), list, []).num_rows == 20
     (tmp_path / "whole.arrow").write_bytes(_stream())
     assert len(sj.join(tmp_path / "whole.arrow", KEYS, on="k")) == 2
 

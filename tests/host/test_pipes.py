@@ -136,7 +136,7 @@ def as_csv(table: pa.Table) -> bytes:
 
 @pytest.mark.parametrize("form", [as_stream, as_file, as_csv])
 def test_what_is_piped_shows_what_it_is(form: Any) -> None:
-    table = read_piped(io.BytesIO(form(S)), lambda names: names[1:])
+    table = read_piped(io.BytesIO(form(S)), lambda names: names[1:], ["b"])
     assert table.to_pydict() == {"b": [0.5, 1.5, 2.5]}
 
 
@@ -147,10 +147,11 @@ def test_a_pipe_that_cannot_be_read_is_a_sentence() -> None:
         b"PAR1....": "standard input: is a Parquet file, which cannot be piped: give its path",
         whole[:80]: "standard input: cannot be read as Arrow IPC or CSV: ",
         b"k,k\n1,2\n": "standard input: the column 'k' occurs 2 times",
+        b"k\n9007199254740993\n1.5\n": "standard input: column 'k' holds numbers from 2**53 on",
     }
     for given, sentence in wrong.items():
         with pytest.raises(InputError) as refused:
-            read_piped(io.BytesIO(given), lambda _: ["k"])
+            read_piped(io.BytesIO(given), lambda _: ["k"], ["k"])
         assert str(refused.value).startswith(sentence)
 
 

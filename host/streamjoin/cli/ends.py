@@ -147,7 +147,7 @@ class Asked:
             chosen = self.selection.needed(side, names) if self.selection else []
             return [*keys, *chosen, *([ts] if ts else [])]
 
-        table = read_piped(sys.stdin.buffer, needed)
+        table = read_piped(sys.stdin.buffer, needed, list(keys))
         return (table, s) if side == "r" else (r, table)
 
     def result(self, job: Job) -> "Callable[[Outcome], pa.RecordBatchReader]":

@@ -1,10 +1,12 @@
 """CSV with a header, its types inferred by Arrow's reader."""
 
 from collections.abc import Callable
+from math import isinf
 from typing import TYPE_CHECKING, Any
 
 from streamjoin.errors import InputError
 from streamjoin_common import csv_fields
+from streamjoin_common.callers import warn_caller
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -48,7 +50,8 @@ def read_csv(
     wanted : list of str or None
         Those that are read; None takes all.
     columns : list of str
-        Those whose integers must be exact.
+        Those that are compared: their integers must be exact, and values that are missing because
+        of how they are written are warned of.
     source : str
         What messages call the file.
 
@@ -63,12 +66,32 @@ def read_csv(
 
     table: Any = csv_fields.read(pv, pc, opened, names, wanted)
     for column in set(columns) & set(table.column_names):
-        if table.column_names.count(column) > 1 or not types.is_floating(table[column].type):
+        if table.column_names.count(column) > 1:
             continue
-        largest = pc.max(pc.abs(table[column])).as_py()
-        if largest is not None and largest >= INEXACT:
-            raise InputError(
-                f"{source}: column {column!r} holds numbers from 2**53 on, where the "
-                "floating-point numbers of CSV lose digits of integers: store it as Parquet"
-            )
+        if types.is_floating(table[column].type):
+            _refuse_inexact(pc.max(pc.abs(table[column])).as_py(), column, source)
+        elif types.is_null(table[column].type):
+            fields = csv_fields.read_strings(pv, opened, names, [column])
+            _warn_of_marks(fields[column], column, source)
     return table  # type: ignore[no-any-return]  # pyarrow's
+
+
+def _refuse_inexact(largest: float | None, column: str, source: str) -> None:
+    if largest is None or largest < INEXACT:
+        return
+    held = "an infinite number" if isinf(largest) else "numbers from 2**53 on"
+    raise InputError(
+        f"{source}: column {column!r} holds {held}, where the floating-point numbers of CSV lose "
+        "digits of integers: store it as Parquet"
+    )
+
+
+def _warn_of_marks(fields: Any, column: str, source: str) -> None:
+    """Warn where no value is there, and not because all fields are empty."""
+    mark = next((field for field in fields.unique().to_pylist() if field), None)
+    if mark is not None:
+        warn_caller(
+            f"{source}: column {column!r} has nothing but {mark} and the like, which are missing "
+            "values, though beside another string they were strings: store it as Parquet, if they "
+            "are meant"
+        )

@@ -42,7 +42,9 @@ class _Begun(io.RawIOBase):
         return self._last
 
 
-def read_piped(stream: BinaryIO, needed: Callable[[list[str]], list[str]]) -> "pa.Table":
+def read_piped(
+    stream: BinaryIO, needed: Callable[[list[str]], list[str]], keys: list[str]
+) -> "pa.Table":
     """Read a table from a pipe.
 
     Parameters
@@ -51,6 +53,8 @@ def read_piped(stream: BinaryIO, needed: Callable[[list[str]], list[str]]) -> "p
         It is read to its end.
     needed : callable
         Returns those of the columns that are kept.
+    keys : list of str
+        Those of them that are compared.
 
     Raises
     ------
@@ -77,14 +81,14 @@ def read_piped(stream: BinaryIO, needed: Callable[[list[str]], list[str]]) -> "p
                     "its Arrow stream"
                 )
             return table  # type: ignore[no-any-return]  # see arrow()
-        if first.startswith(IPC_FILE):
-            table = read_ipc(pa.BufferReader(whole.read()), None, None, SOURCE)
-        else:
+        if not first.startswith(IPC_FILE):
             lines = pa.py_buffer(whole.read())
             with import_module("pyarrow.csv").open_csv(pa.BufferReader(lines)) as opened:
                 names = opened.schema.names
             refuse_other_marks(names, SOURCE)
-            table = read_csv(lambda: pa.BufferReader(lines), names, None, [], SOURCE)
+            kept = _kept(names, needed)
+            return read_csv(lambda: pa.BufferReader(lines), names, kept, keys, SOURCE)
+        table = read_ipc(pa.BufferReader(whole.read()), None, None, SOURCE)
     except (pa.ArrowException, OSError, ValueError) as error:
         if isinstance(error, InputError):
             raise

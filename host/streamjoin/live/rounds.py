@@ -234,8 +234,7 @@ class Rounds:
             now, pairs = settled_kept(
                 self._book.now, ready, arriving, fits, limits=limits, ledger=ledger
             )
-        # All slow steps are done: an interrupt before leaves the round undone, after leaves it
-        # done.
+        # All slow steps are done: an interrupt before leaves the round undone, after it done.
         self._book.now = now
         if self._tuples < MAX_WAITING_TUPLES:
             self._grow(pairs, fits.fitting_pairs)
@@ -335,8 +334,7 @@ class Rounds:
             left,
             before.opened,
         )
-        # All slow steps are done: an interrupt before leaves the round undone, after leaves it
-        # done.
+        # All slow steps are done: an interrupt before leaves the round undone, after it done.
         self._book.now = Now((r, s), done, stamped)
         self._grow(rows, fitting)
         return left
@@ -349,14 +347,16 @@ class Rounds:
             if held is not None:
                 reached_us = max(reached_us, int(held.ts[-1]))
         ordered, rows_us, last_us = self._asked.order != "none", NEVER, NEVER
+        by_time = needs_arrivals(self._asked.window)
         if done_us == NEVER:
             last_us = reached_us
-            if needs_arrivals(
-                self._asked.window
-            ):  # what advance() said counts as time of the input
+            if by_time:  # what advance() said counts as time of the input
                 last_us = max(last_us, min(self._r.frontier_us, self._s.frontier_us))
         elif self._asked.how != "semi" or ordered:
             rows_us = done_us - ordered
+            if ordered and self._asked.how == "full" and not by_time:
+                # Should the input end here, rows of R come out with the last arrival's time.
+                rows_us = min(rows_us, reached_us - 1)
         return Limits(done_us, rows_us, last_us, reached_us, promise)
 
     def _joining(self, r_ready: Held | None, s_ready: Held | None) -> tuple[Held, Held]:
