@@ -1,10 +1,11 @@
 """What a field of a CSV file means where Arrow's reader leaves it open.
 
-An empty field is a missing value, of strings too; only ``""`` in quotes is the empty string. A
-line without anything is a row of a file with one column, and none of a file with several.
+An empty field is a missing value, of strings too; only ``""`` in quotes is the empty string. ``NA``
+and the like are missing values where a column has nothing else, unless one is in quotes. A line
+without anything is a row of a file with one column, and none of a file with several.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 
@@ -32,13 +33,19 @@ def read(
     table = csv.read_csv(
         opened(), parse_options=parse, convert_options=csv.ConvertOptions(include_columns=wanted)
     )
+    once = {each.name: each for each in table.schema if table.column_names.count(each.name) == 1}
     unclear = [
-        field.name
-        for field in table.schema
-        if str(field.type) == "string"
-        and table.column_names.count(field.name) == 1
-        and compute.any(compute.equal(table[field.name], "")).as_py()
+        name
+        for name, field in once.items()
+        if str(field.type) == "string" and compute.any(compute.equal(table[name], "")).as_py()
     ]
+    nothing = [name for name, field in once.items() if str(field.type) == "null"]
+    if nothing and table.num_rows:
+        marks = csv.ConvertOptions().null_values
+        quoted = read_strings(csv, opened, names, nothing, marks)
+        unclear += [
+            name for name in nothing if compute.any(compute.not_equal(quoted[name], "")).as_py()
+        ]
     if unclear:  # Arrow distinguishes an empty field from two quotes only if asked
         again = read_strings(csv, opened, names, unclear)
         for name in unclear:
@@ -50,12 +57,18 @@ def _parsing(csv: Any, names: list[str]) -> Any:
     return csv.ParseOptions(ignore_empty_lines=len(names) > 1)
 
 
-def read_strings(csv: Any, opened: Callable[[], Any], names: list[str], wanted: list[str]) -> Any:
-    """As :func:`read`, for columns of strings, of which only an empty field is missing."""
+def read_strings(
+    csv: Any,
+    opened: Callable[[], Any],
+    names: list[str],
+    wanted: list[str],
+    marks: Sequence[str] = ("",),
+) -> Any:
+    """As :func:`read`, for columns of strings, of which ``marks`` without quotes are missing."""
     strings = csv.ConvertOptions(
         include_columns=wanted,
         column_types=dict.fromkeys(wanted, "string"),
-        null_values=[""],
+        null_values=list(marks),
         strings_can_be_null=True,
         quoted_strings_can_be_null=False,
     )

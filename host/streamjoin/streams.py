@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from streamjoin.errors import InputError, NoColumnError, StreamJoinError
-from streamjoin.inputs.agreement import comparable
+from streamjoin.inputs.agreement import comparable, holds_nothing
 from streamjoin.inputs.batches import Batch, as_batch, from_file, read_once
 from streamjoin.inputs.conversion import warn_of_integers_as_floats
 from streamjoin.relations import Relation, Store, relation
@@ -124,7 +124,10 @@ def _with_stored(
     if lateness_us is not None and batch.ts is None:
         raise InputError(f"{called}: a lateness needs the arrival times: there is no ts")
     sample, _ = r.store.sample()
-    compared, stream = comparable(sample, batch.stream(called, lateness_us), predicate)
+    given = batch.stream(called, lateness_us)
+    compared, stream = comparable(sample, given, predicate)
+    if holds_nothing(given.columns, given.missing):  # no value of R has a partner
+        return r, stream
     for name in predicate.r_columns:
         if sample.columns[name].dtype.kind == "f" and compared.columns[name].dtype.kind != "f":
             raise InputError(

@@ -106,6 +106,8 @@ def test_marks_of_missing_values_without_another_value_are_warned_of(tmp_path: P
     r.write_text("k,v\n,1\n,2\n")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        pv.write_csv(sj.join(s, s, on="k").table("r.k").slice(0, 1), tmp_path / "own.csv")
+        assert len(sj.join(tmp_path / "own.csv", s, on="k")) == 1  # it has NA in quotes
         assert len(sj.join(r, s, on="k")) == 0
         assert len(sj.join(s, s, on="k")) == 2
 

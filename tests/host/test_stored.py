@@ -163,6 +163,32 @@ def test_a_column_without_any_value_joins_with_nothing(kind: str, tmp_path: Path
     assert len(sj.join(where, {"k": np.array([0, -1])}, on="k", engine="ssbj", check=True)) == 0
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("how", ["inner", "left"])
+def test_a_table_of_sqlite_without_any_value_joins_with_no_string(
+    how: Any, engine: str, tmp_path: Path
+) -> None:
+    for rows in (0, 2):
+        (folder := tmp_path / str(rows)).mkdir()
+        nulls = ", ".join(["(NULL)"] * rows)
+        filled = [f"INSERT INTO t VALUES {nulls}"] if rows else []
+        with database(folder / "r.db", "CREATE TABLE t (k TEXT)", *filled):
+            where = f"sqlite:{folder / 'r.db'}:t"
+        found = pairs(sj.join(where, {"k": ["a", "b"]}, on="k", how=how, engine=engine))
+        assert found == ([] if how == "inner" else [(row, -1) for row in range(rows)])
+
+
+@pytest.mark.parametrize("kind", TYPED, indirect=True)
+def test_floats_of_a_store_meet_a_stream_without_any_value(kind: str, tmp_path: Path) -> None:
+    stream = {"k": np.array([np.nan])}
+    for number, values in enumerate(([], [None], [float("nan")], [1.5])):
+        (folder := tmp_path / str(number)).mkdir()
+        where = written(kind, folder, {"k": pa.array(values, pa.float64())})
+        assert len(sj.join(where, stream, on="k", engine="meshjoin", check=True)) == 0
+        found = pairs(sj.join(where, stream, on="k", how="full", engine="meshjoin"))
+        assert found == [(-1, 0), *((row, -1) for row in range(len(values)))]
+
+
 def test_keys_of_other_signs_are_never_taken_for_each_other(tmp_path: Path) -> None:
     high = np.array([(1 << 64) - 1, 1 << 63, 5], dtype=np.uint64)
     low = np.array([-1, -(1 << 63), 5], dtype=np.int64)

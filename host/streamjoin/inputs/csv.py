@@ -92,6 +92,5 @@ def _warn_of_marks(fields: Any, column: str, source: str) -> None:
     if mark is not None:
         warn_caller(
             f"{source}: column {column!r} has nothing but {mark} and the like, which are missing "
-            "values, though beside another string they were strings: store it as Parquet, if they "
-            "are meant"
+            "values: write them in quotes if they are strings"
         )

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from streamjoin.engines import codes
 from streamjoin.engines.job import Job
 from streamjoin.errors import InputError
+from streamjoin.inputs.agreement import no_values
 from streamjoin.inputs.conversion import plain
 from streamjoin.inputs.strings import Strings
 from streamjoin.relations import Partition, Projection, Store
@@ -176,7 +177,8 @@ class KeyCoder:
         changed = self._first_kind is not None and kind != self._first_kind
         if changed or (kind == "O") != self._are_strings[index] or kind not in "iuO":
             if (missing is not None and missing.all()) or not len(values):
-                return np.zeros(len(values), np.int64), np.ones(len(values), np.bool_)
+                wanted = np.dtype(object if self._are_strings[index] else np.int64)
+                return no_values(len(values), wanted), np.ones(len(values), np.bool_)
             raise InputError(
                 f"{self._source}: column {name!r} is {values.dtype} now, which does not compare "
                 "with the stream's: start the join anew"
