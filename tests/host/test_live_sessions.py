@@ -227,6 +227,21 @@ def test_decimals_may_change_their_scale_in_mid_stream(
     assert sorted(row["k"] for row in rows) == [1, 1, 1, 1, 2, 3]
 
 
+@pytest.mark.parametrize("engine", ["auto", "kang"])
+def test_wide_decimals_of_rows_that_match_nothing_stand_in_no_ones_way(engine: str) -> None:
+    def side(key: int, group: int | None) -> pa.Table:
+        keys = pa.array([Decimal(key)], pa.decimal128(30, 0))
+        return pa.table({"k": keys, "g": pa.array([group], pa.int64())})
+
+    joiner = sj.StreamJoiner(on="k,g", window="count:10", how="right", engine=engine)
+    joiner.push_r(side(5, 1))
+    joiner.push_s(side(1 << 63, None))
+    joiner.push_s(side(5, 1))
+    joiner.end()
+    found = [pair for m in joiner.results() for pair in zip(m.r_rows, m.s_rows, strict=True)]
+    assert sorted(found) == [(-1, 0), (0, 1)]
+
+
 def test_what_is_no_number_stays_so_beside_another_width() -> None:
     for width, other in ((pa.float32(), pa.float64()), (pa.float64(), pa.float32())):
         joiner = sj.StreamJoiner(on="k")

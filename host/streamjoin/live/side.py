@@ -305,7 +305,7 @@ class Side:
         """Concatenate tuples, with columns of these types."""
         batches = [held.batch for held in parts]
         columns = {
-            name: concatenated([_typed(batch.columns[name], dtype) for batch in batches])
+            name: concatenated([_typed(batch, name, dtype) for batch in batches])
             for name, dtype in types.items()
         }
         missing = None
@@ -379,14 +379,13 @@ def _has_types(held: Held, types: Types) -> bool:
     return True
 
 
-def _typed(column: NDArray[Any] | Strings, dtype: "np.dtype[Any]") -> NDArray[Any] | Strings:
+def _typed(batch: Batch, name: str, dtype: "np.dtype[Any]") -> NDArray[Any] | Strings:
     """Convert a column to a type; a column of another type has no values."""
+    column = batch.columns[name]
     if isinstance(column, np.ndarray) and is_decimal(column.dtype) and is_decimal(dtype):
         digits, lost = rescaled(column, dtype)
-        if lost.any():
-            raise InputError(
-                "decimals of such different scales do not fit into 256 bits: cast them"
-            )
+        if lost.any() and not _all_missing(batch):  # rows that match nothing have no type
+            raise InputError("decimals of scales so different do not fit into 256 bits: cast them")
         return digits
     return column if column.dtype == dtype else no_values(len(column), dtype)
 
