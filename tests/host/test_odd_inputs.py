@@ -74,6 +74,8 @@ def test_objects_join_a_column_without_strings(engine: str, other: Any) -> None:
 def test_strings_that_are_no_utf8_join_in_every_data_frame_engine(engine: str) -> None:
     strings = {"k": np.array(["half \ud800", "whole"], dtype=object)}
     assert len(sj.join(strings, strings, on="k", engine=engine, check=True)) == 2
+    with pytest.raises(sj.UnsupportedError, match=r"^r: column 'k' holds half a surrogate pair"):
+        sj.join(strings, strings, on="k", engine="duckdb")
 
 
 def test_a_whole_stream_is_read(tmp_path: Path) -> None:

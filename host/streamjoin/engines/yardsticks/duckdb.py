@@ -11,10 +11,11 @@ import numpy as np
 
 from streamjoin.engines.base import Capabilities, Engine, Report
 from streamjoin.engines.job import Job
-from streamjoin.errors import EngineError
+from streamjoin.errors import EngineError, UnsupportedError
 from streamjoin.inputs.files import arrow
 from streamjoin.inputs.strings import Strings, with_nulls
 from streamjoin.metrics import Meter
+from streamjoin.tuples import Stream
 from streamjoin_common.installed.checks import not_installed
 from streamjoin_common.language.predicates import Equi, Term
 from streamjoin_common.language.windows import (
@@ -105,7 +106,7 @@ def _load(connection: Any, job: Job, *, native: bool) -> None:
         ("r", job.r, [term.r_column for term in job.predicate.terms]),
         ("s", job.s, [term.s_column for term in job.predicate.terms]),
     ):
-        arrays = {f"k{number}": _given(stream.held(name)) for number, name in enumerate(columns)}
+        arrays = {f"k{number}": _given(stream, name) for number, name in enumerate(columns)}
         if stream.missing is not None:
             arrays["missing"] = np.ascontiguousarray(stream.missing)
         arrays["ts"] = np.ascontiguousarray(stream.ts)
@@ -141,11 +142,22 @@ def _load(connection: Any, job: Job, *, native: bool) -> None:
         )
 
 
-def _given(column: Any) -> Any:
-    """A column as DuckDB takes it: strings that came from Arrow as Arrow's."""
+def _given(stream: Stream, name: str) -> Any:
+    """A column as DuckDB takes it: strings as Arrow's."""
+    column = stream.held(name)
     if isinstance(column, Strings):
         return column.arrow
-    return column.astype(object) if column.dtype.kind in "US" else np.ascontiguousarray(column)
+    if column.dtype.kind != "O":
+        return np.ascontiguousarray(column)
+    strings = Strings.of(column).arrow
+    try:
+        strings.validate(full=True)
+    except arrow().ArrowInvalid:
+        raise UnsupportedError(
+            f"{stream.source}: column {name!r} holds half a surrogate pair, which DuckDB does not "
+            "take: choose another engine"
+        ) from None
+    return strings
 
 
 def _query(job: Job) -> str:
