@@ -85,7 +85,7 @@ def join(
         A replay runs this much faster.
     ts : str, optional
         The arrival column, ``ts`` by default; ``"sent=received"`` where R's is ``sent`` and S's
-        ``received``. Windows ``tumbling`` and ``time`` need one on both sides.
+        ``received``, ``""`` for none. Windows ``tumbling`` and ``time`` need one on both sides.
     ts_unit : str, optional
         Unit of arrival times that are integers: ``"s"``, ``"ms"``, ``"us"`` (the default) or
         ``"ns"``.

@@ -27,10 +27,14 @@ DIGEST_STEP_PAIRS = 1 << 16
 
 
 class Clock(NamedTuple):
-    """What sentences about arrival times call them: the column, and whether it holds dates."""
+    """What sentences about arrival times call them: the column, and whether it holds dates.
+
+    A refusal of them ends with ``otherwise``.
+    """
 
     name: str = "ts"
     dated: bool = False
+    otherwise: str = ""
 
     @property
     def column(self) -> str:
@@ -120,7 +124,7 @@ class Stream:
             row = int(np.flatnonzero(falls)[0]) + 1
             raise InputError(
                 f"{self.source}: {self.clock.back(row, self.ts[row - 1], self.ts[row])}: sort the "
-                f"input by {self.clock.column}, or give a lateness"
+                f"input by {self.clock.column}, or give a lateness{self.clock.otherwise}"
             )
 
     @property

@@ -1,6 +1,7 @@
 """Windows that arrival times decide need an arrival column on both sides, in a known unit."""
 
 import json
+import re
 import warnings
 from datetime import timedelta
 from pathlib import Path
@@ -65,6 +66,40 @@ def test_each_side_can_name_its_arrival_column() -> None:
     assert named.metrics["digest"] == right.metrics["digest"]
     with pytest.raises(sj.InputError, match=r"^r: there is no arrival column 'got'; it has k, se"):
         sj.join(table("sent"), table("got"), on="k", window="time:20us", ts="got=sent")
+
+
+@pytest.mark.parametrize("as_arrow", [False, True])
+@pytest.mark.parametrize(
+    ("ts", "refused"),
+    [
+        ([3, 1], "goes back at row 1, from 3 to 1: sort the input by ts, or give a lateness; if "),
+        (["b", "a"], "; if "),
+        ([1, None], "has no value at row 1: remove such rows; if "),
+    ],
+)
+def test_a_column_called_ts_need_not_hold_arrival_times(
+    ts: list[Any], refused: str, as_arrow: bool
+) -> None:
+    r: Any = {"k": pa.array([1, 2]), "ts": pa.array(ts)}
+    s = {"k": np.array([2, 1]), "ts": np.array([9, 9])}
+    r = pa.table(r) if as_arrow else r
+    for window in UNTIMED:
+        said = re.escape(refused) + "'ts' holds no arrival times, give ts=''$"
+        with pytest.raises(sj.InputError, match=said):
+            sj.join(r, s, on="k", window=window)
+        result = sj.join(r, s, on="k", window=window, ts="", check=True)
+        assert sorted(zip(result.r_rows, result.s_rows, strict=True)) == [(0, 1), (1, 0)]
+        assert sorted(result.table("r.ts")["ts"].to_pylist(), key=str) == sorted(ts, key=str)
+        joiner = sj.StreamJoiner(on="k", window=window, ts="")
+        joiner.push_r(r)
+        joiner.push_s(s)
+        joiner.end()
+        assert sum(len(matches) for matches in joiner.results()) == 2
+    with pytest.raises(sj.InputError, match=r"^window time:5us needs arrival times: name their"):
+        sj.join(r, s, on="k", window="time:5us", ts="")
+    with pytest.raises(sj.InputError) as timed:
+        sj.join(r, s, on="k", window="time:5us")
+    assert "give ts=''" not in str(timed.value)
 
 
 @pytest.mark.parametrize(("unit", "scale"), [("s", 1e6), ("ms", 1e3), ("us", 1), ("ns", 1e-3)])

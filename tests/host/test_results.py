@@ -381,3 +381,13 @@ def test_a_column_of_any_type_is_read_from_files_when_asked_for(name: str, tmp_p
         found = sj.join(path, {"k": np.arange(ROWS)}, on="k", engine="kang").table("r.k,p")
         values = [row["p"] for row in sorted(found.to_pylist(), key=lambda row: int(row["k"]))]
         assert values == COLUMNS[name].to_pylist()
+
+
+def test_columns_whose_names_clash_twice_are_all_shown() -> None:
+    r, s = {"k": [1], "a": [2], "a_r": [3]}, {"k": [1], "a": [4]}
+    result = sj.join(r, s, on="k")
+    assert repr(result).splitlines()[1].split() == ["k_r", "r.a", "a_r", "k_s", "a_s"]
+    with pytest.raises(sj.InputError, match="a_r"):
+        result.to_pandas()
+    for table in (result.to_pandas, result.to_polars):
+        assert list(table(r_suffix="_left").columns) == ["k_left", "a_left", "a_r", "k_s", "a_s"]

@@ -1,8 +1,9 @@
 """Which column holds the arrival times of each side, and in which unit.
 
-Written ``COL`` for both sides or ``R_COL=S_COL``; ``ts`` by default. Under windows that arrival
-times decide (``tumbling``, ``time``) both sides must have one. Under ``all`` and ``count`` a side
-without one is in arrival order by position. A column that is named must be there.
+Written ``COL`` for both sides or ``R_COL=S_COL``; ``ts`` by default, and nothing where no column
+holds arrival times. Under windows that arrival times decide (``tumbling``, ``time``) both sides
+must have one. Under ``all`` and ``count`` a side without one is in arrival order by position. A
+column that is named must be there.
 """
 
 from collections.abc import Sequence
@@ -35,7 +36,7 @@ class ArrivalColumn:
     Attributes
     ----------
     name : str
-        What it is called.
+        What it is called; empty where there is none, whatever the columns are called.
     named : bool
         Whether the user named it: then it must be there.
     window : str
@@ -64,6 +65,8 @@ class ArrivalColumn:
         InputError
             Naming the columns that there are, if it is missing.
         """
+        if not self.name:
+            return None
         if self.name in have:
             return self.name
         there = ", ".join(have) or "none"
@@ -78,6 +81,15 @@ class ArrivalColumn:
                 f"{self.name!r}; it has {there}: name the arrival column with {option('ts', 'COL')}"
             )
         return None
+
+    @property
+    def otherwise(self) -> str:
+        """The end of a refusal of its values: what to do if it holds no arrival times at all."""
+        if self.named or self.window:
+            return ""
+        typed = option("ts")
+        nothing = f"{typed}''" if typed.endswith("=") else f"{typed} ''"
+        return f"; if {self.name!r} holds no arrival times, give {nothing}"
 
     def hint(self, first: int, last: int, source: str) -> str | None:
         """Say so where integers that are taken as microseconds look like another unit.
@@ -115,7 +127,7 @@ class Arrivals:
         Parameters
         ----------
         ts : str, optional
-            The columns.
+            The columns; empty for none.
         unit : str, optional
             Of :data:`UNITS`: what integers count.
         window : Window, optional
@@ -139,6 +151,13 @@ class Arrivals:
             return cls(side, side)
         if not isinstance(ts, str):
             raise InputError(f"ts must be a column's name, or two as 'sent=received', not {ts!r}")
+        if not ts:
+            if needing:
+                raise InputError(
+                    f"window {needing} needs arrival times: name their column with "
+                    f"{option('ts', 'COL')}"
+                )
+            return cls(ArrivalColumn(ts), ArrivalColumn(ts))
         left, equals, right = ts.partition("=")
         if not left or (equals and not right) or "=" in right:
             raise InputError(f"an arrival column is COL or R_COL=S_COL, not {shown(ts)}")

@@ -162,7 +162,7 @@ def _say_arrival(job: Job) -> None:
     if stored and isinstance(job.window, TumblingWindow):
         say(f"{job.r.source} has no arrival times: all its rows lie in the window from 0")
     if len(at_rest) == 1:
-        say(f"{at_rest[0]}: there are no arrival times but 0")
+        say(f"{at_rest[0]} has no arrival times: all its rows arrive at 0")
     if len(at_rest) == 2 and isinstance(job.window, TimeWindow | TumblingWindow):
         say(f"there are no arrival times but 0: every tuple lies in one window {job.window.text}")
     if job.arrival != "replay":

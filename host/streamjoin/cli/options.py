@@ -92,8 +92,8 @@ def add_arrivals(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--ts",
         metavar="COL[=COL]",
-        help="the arrival column, ts by default; R's and S's as sent=received. Windows tumbling "
-        "and time need one on both sides",
+        help="the arrival column, ts by default, '' for none; R's and S's as sent=received. "
+        "Windows tumbling and time need one on both sides",
     )
     parser.add_argument(
         "--ts-unit", choices=UNITS, help="what arrival times count that are numbers; default us"

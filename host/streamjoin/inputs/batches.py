@@ -1,7 +1,8 @@
 """Tuples of one stream from Arrow data or NumPy arrays, checked early."""
 
+import contextlib
 import weakref
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -226,10 +227,12 @@ def from_arrow(table: "pa.Table", columns: list[str], arrival: ArrivalColumn, so
     ts = hint = None
     clock = Clock()
     if name is not None:
-        ts = arrow_arrivals(pa, table.column(name), name, source, arrival.unit)
+        with _told_otherwise(arrival):
+            ts = arrow_arrivals(pa, table.column(name), name, source, arrival.unit)
         kind = table.column(name).type
         hint = _hint(ts, arrival, source, pa.types.is_integer(kind))
-        clock = Clock(name, pa.types.is_timestamp(kind) or pa.types.is_date(kind))
+        dated = pa.types.is_timestamp(kind) or pa.types.is_date(kind)
+        clock = Clock(name, dated, arrival.otherwise)
     return _batch(columns_by_name, ts, table.num_rows, table, hint)._replace(clock=clock)
 
 
@@ -242,9 +245,10 @@ def from_arrays(
     ts = hint = None
     clock = Clock()
     if name is not None:
-        ts, kind = given_arrivals(data[name], name, source, arrival.unit)
+        with _told_otherwise(arrival):
+            ts, kind = given_arrivals(data[name], name, source, arrival.unit)
         hint = _hint(ts, arrival, source, kind == "counted")
-        clock = Clock(name, kind == "dated")
+        clock = Clock(name, kind == "dated", arrival.otherwise)
     rows = {column: len(array) for column, (array, _) in columns_by_name.items()}
     if name is not None and ts is not None:
         rows[name] = len(ts)
@@ -255,6 +259,15 @@ def from_arrays(
     return _batch(columns_by_name, ts, count, Arrays(data, source, count), hint)._replace(
         clock=clock
     )
+
+
+@contextlib.contextmanager
+def _told_otherwise(arrival: ArrivalColumn) -> Iterator[None]:
+    """Let a refusal of arrival times say what to do if they are none."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"{error}{arrival.otherwise}") from None
 
 
 def _hint(ts: Int64s, arrival: ArrivalColumn, source: str, counted: bool) -> str | None:

@@ -1,5 +1,6 @@
 """The result of a live join: the pairs of one round."""
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -50,12 +51,19 @@ class Matches(Joined):
 
     @property
     def _positions(self) -> tuple[Rows, Rows]:
-        (r_rows, s_rows), (r, s) = self._looked_up, self._offsets
-        if not r and not s:
-            return r_rows, s_rows
-        return r_rows.astype(np.int64) + r, s_rows.astype(np.int64) + s
+        (_, r_rows), (_, s_rows) = self._found
+        return r_rows, s_rows
 
     def _lookup(self, side: str) -> lookups.Lookup:
-        table = self._tables["rs".index(side)]
-        table = table.table() if isinstance(table, RowSource) else as_table(table)
-        return lookups.in_memory(table, side)
+        return lookups.in_memory(self._found["rs".index(side)][0], side)
+
+    @cached_property
+    def _found(self) -> list[tuple[Any, Rows]]:
+        """For each side a table that holds its rows, and the pairs' rows in it."""
+        found: list[tuple[Any, Rows]] = []
+        for table, rows, offset in zip(self._tables, self._looked_up, self._offsets, strict=True):
+            if isinstance(table, RowSource):
+                found.append(table.holding(rows.astype(np.int64) + offset))
+            else:
+                found.append((as_table(table), rows))
+        return found

@@ -14,6 +14,7 @@ from streamjoin.inputs.files import arrow
 from streamjoin.inputs.payload import written_out
 from streamjoin.inputs.sources import Arrays, Later
 from streamjoin.inputs.strings import Strings
+from streamjoin.tuples import Int64s
 
 if TYPE_CHECKING:
     from streamjoin.live.layout import Layout
@@ -131,10 +132,10 @@ class Payload(NamedTuple):
         if count < PIECE_PARTS and held < PIECE_ROWS:
             return Payload(first, end, start, pieces, parts, count, held)
         needed = [piece for piece in pieces if piece.end > first]
-        needed.append(_Piece(end, _together(parts, layout)))
-        gone = len(pieces) + 1 - len(needed)
+        gone = len(pieces) - len(needed)
         start = pieces[gone - 1].end if gone else start
-        return Payload(first, end, start, tuple(needed))
+        needed.append(_Piece(end, _together(parts, layout)))
+        return Payload(first, end, start, _with_larger(needed, start, layout))
 
     def since(self, first: int) -> "Payload":
         """Return it when rows before one are not needed any more."""
@@ -142,10 +143,23 @@ class Payload(NamedTuple):
             return self
         return Payload(first, *self[1:])
 
-    def table(self, layout: "Layout | None") -> Any:
-        """Return all rows that are there as an Arrow table; None where some cannot be looked up."""
+    def holding(self, rows: Int64s, layout: "Layout | None") -> tuple[Any, Int64s]:
+        """Return the parts that hold some rows as an Arrow table, and the rows' places in it.
+
+        The table is None where some rows cannot be looked up; :data:`NO_ROW` stays.
+        """
         parts = [*(piece.rows for piece in self.pieces), *(self.parts or ())[: self.last_parts]]
-        return fitted(parts, layout)
+        if len(parts) < 2 or any(part is None for part in parts):
+            return fitted(parts, layout), rows
+        lengths = np.array([part.num_rows for part in parts])
+        ends = np.cumsum(lengths)
+        part_of = np.searchsorted(ends, rows, side="right")
+        used = np.unique(part_of)  # for NO_ROW the first
+        skipped = (ends - lengths)[used] - (np.cumsum(lengths[used]) - lengths[used])
+        shift = np.zeros(len(parts), dtype=np.int64)
+        shift[used] = skipped
+        places = np.where(rows < 0, rows, rows - shift[part_of])
+        return fitted([parts[index] for index in used], layout), places
 
 
 class RowSource(NamedTuple):
@@ -154,17 +168,31 @@ class RowSource(NamedTuple):
     payload: Payload
     layout: "Layout | None"
 
-    def table(self) -> Any:
-        """Return the rows as an Arrow table, or None."""
-        return self.payload.table(self.layout)
+    def holding(self, rows: Int64s) -> tuple[Any, Int64s]:
+        """As of :class:`Payload`."""
+        return self.payload.holding(rows, self.layout)
+
+
+def _with_larger(pieces: list[_Piece], start: int, layout: "Layout | None") -> tuple[_Piece, ...]:
+    """Copy the last pieces together where many are small."""
+    firsts = [start, *(piece.end for piece in pieces)]
+    small = 0
+    while small < len(pieces) and firsts[-small - 1] - firsts[-small - 2] < PIECE_ROWS:
+        small += 1
+    if small < PIECE_PARTS:
+        return tuple(pieces)
+    larger = _together([piece.rows for piece in pieces[-small:]], layout)
+    return (*pieces[:-small], _Piece(pieces[-1].end, larger))
 
 
 def _together(parts: list[Any], layout: "Layout | None") -> Any:
-    """Copy rows together."""
-    if len(parts) == 1:
-        return parts[0]
+    """Copy rows together; strings become Arrow's here, not anew in every result that has some."""
     rows = joined_rows(parts)
-    table = fitted(parts, layout) if rows is None else None
+    if rows is None and len(parts) == 1:
+        return parts[0]
+    if rows is not None and not any(isinstance(each, Strings) for each in rows.columns.values()):
+        return rows
+    table = fitted(parts if rows is None else [rows], layout)
     return rows if table is None else table.combine_chunks()
 
 

@@ -141,15 +141,19 @@ class Joined(ABC):
             raise InputError(f"rows must be an integer of at least 1, not {rows!r}")
         return self._reader(count, columns, (r_suffix, s_suffix))  # type: ignore[no-any-return]  # see arrow()
 
-    def to_pandas(self, columns: Columns = None) -> "pd.DataFrame":
-        """Joined rows as a pandas data frame; ``columns`` as for :meth:`table`."""
+    def to_pandas(
+        self, columns: Columns = None, r_suffix: str = "_r", s_suffix: str = "_s"
+    ) -> "pd.DataFrame":
+        """Joined rows as a pandas data frame; parameters as of :meth:`table`."""
         _require("pandas")
-        return self.table(columns).to_pandas()
+        return self.table(columns, r_suffix, s_suffix).to_pandas()
 
-    def to_polars(self, columns: Columns = None) -> "pl.DataFrame":
-        """Joined rows as a polars data frame; ``columns`` as for :meth:`table`."""
+    def to_polars(
+        self, columns: Columns = None, r_suffix: str = "_r", s_suffix: str = "_s"
+    ) -> "pl.DataFrame":
+        """Joined rows as a polars data frame; parameters as of :meth:`table`."""
         polars = _require("polars")
-        return polars.DataFrame(self.table(columns))  # type: ignore[no-any-return]  # see _require()
+        return polars.DataFrame(self.table(columns, r_suffix, s_suffix))  # type: ignore[no-any-return]  # see _require()
 
     def __iter__(self) -> "Iterator[pa.RecordBatch]":
         return iter(self.batches())
@@ -171,10 +175,12 @@ class Joined(ABC):
             cells = lookup.cells(self._rows_of(side, slice(0, SHOWN_ROWS)).tolist())
             numbers = (self.r_rows if side == "r" else self.s_rows)[:SHOWN_ROWS].tolist()
             shown[side] = cells or {f"{side}_row": [n if n >= 0 else None for n in numbers]}
+        names = [name for cells in shown.values() for name in cells]
         for side, cells in shown.items():
-            clashing = set[str]().union(*(shown[other] for other in shown if other != side))
             for name, values in cells.items():
-                head[f"{name}_{side}" if name in clashing else name] = values
+                own = f"{name}_{side}"
+                own = f"{side}.{name}" if own in names else own
+                head[own if names.count(name) > 1 else name] = values
         return head
 
     def _rows_of(self, side: str, part: slice) -> Int64s:
