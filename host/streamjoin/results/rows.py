@@ -144,9 +144,18 @@ class Joined(ABC):
     def to_pandas(
         self, columns: Columns = None, r_suffix: str = "_r", s_suffix: str = "_s"
     ) -> "pd.DataFrame":
-        """Joined rows as a pandas data frame; parameters as of :meth:`table`."""
-        _require("pandas")
-        return self.table(columns, r_suffix, s_suffix).to_pandas()
+        """Joined rows as a pandas data frame; parameters as of :meth:`table`.
+
+        Integers beside missing values become float64, as in pandas' own merge, but ``Int64`` (or
+        ``UInt64``) where float64 has not all their digits.
+        """
+        pandas, table = _require("pandas"), self.table(columns, r_suffix, s_suffix)
+        frame = table.to_pandas()
+        for name in table.column_names:
+            if _loses_digits(table[name]):
+                kind = str(table.schema.field(name).type).replace("i", "I").replace("u", "U")
+                frame[name] = pandas.array(table[name].to_pylist(), dtype=kind)
+        return frame
 
     def to_polars(
         self, columns: Columns = None, r_suffix: str = "_r", s_suffix: str = "_s"
@@ -256,6 +265,14 @@ class JoinResult(Joined):
 
     def _lookup(self, side: str) -> Lookup:
         return lookups.lookup(getattr(self._outcome.job, side))
+
+
+def _loses_digits(column: Any) -> bool:
+    """Whether integers beside missing values have digits that float64 has not."""
+    if not column.null_count or str(column.type) not in ("int64", "uint64"):
+        return False
+    present = column.drop_null().to_numpy()
+    return bool(len(present)) and max(int(present.max()), -int(present.min())) > 1 << 53
 
 
 def declared_schema(job: Job, columns: Columns) -> "pa.Schema":
