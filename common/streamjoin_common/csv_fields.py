@@ -1,12 +1,53 @@
 """What a field of a CSV file means where Arrow's reader leaves it open.
 
 An empty field is a missing value, of strings too; only ``""`` in quotes is the empty string. ``NA``
-and the like are missing values where a column has nothing else, unless one is in quotes. A line
+and the like are missing values where a column has nothing else, unless a field is in quotes. A line
 without anything is a row of a file with one column, and none of a file with several.
 """
 
+import io
+import os
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
+
+LINE_ENDS = (b"\n", b"\r", b"")
+"""Last bytes of input whose last line has its end; nothing has none."""
+
+
+class _Ended(io.RawIOBase):
+    """A file, and behind it the end of its last line."""
+
+    def __init__(self, path: Path) -> None:
+        self._file, self._rest = path.open("rb", buffering=0), b"\n"
+
+    def readable(self) -> bool:
+        """Say yes."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Read from the file, then the end."""
+        count = self._file.readinto(buffer) or 0
+        if count or not len(buffer):
+            return count
+        rest, self._rest = self._rest, b""
+        buffer[: len(rest)] = rest
+        return len(rest)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+        super().close()
+
+
+def opened(path: Path) -> Any:
+    """Return what Arrow's reader reads of a file: it, with the end of its last line.
+
+    Without that end the reader misreads an empty last field, and headings alone.
+    """
+    with path.open("rb") as file:
+        file.seek(-min(1, os.fstat(file.fileno()).st_size), os.SEEK_END)
+        return path if file.read(1) in LINE_ENDS else io.BufferedReader(_Ended(path))
 
 
 def read(
@@ -43,9 +84,7 @@ def read(
     if nothing and table.num_rows:
         marks = csv.ConvertOptions().null_values
         quoted = read_strings(csv, opened, names, nothing, marks)
-        unclear += [
-            name for name in nothing if compute.any(compute.not_equal(quoted[name], "")).as_py()
-        ]
+        unclear += [name for name in nothing if quoted[name].null_count < table.num_rows]
     if unclear:  # Arrow distinguishes an empty field from two quotes only if asked
         again = read_strings(csv, opened, names, unclear)
         for name in unclear:

@@ -95,6 +95,13 @@ def test_a_column_called_ts_need_not_hold_arrival_times(
         joiner.push_s(s)
         joiner.end()
         assert sum(len(matches) for matches in joiner.results()) == 2
+        with pytest.raises(sj.InputError, match="a lateness needs arrival times"):
+            sj.StreamJoiner(on="k", window=window, ts="", lateness="1s")
+        with (
+            sj.StreamJoiner(on="k", window=window) as timed,
+            pytest.raises(sj.InputError, match=r"'ts' holds no arrival times, give ts=''$"),
+        ):
+            timed.push_r(r)
     with pytest.raises(sj.InputError, match=r"^window time:5us needs arrival times: name their"):
         sj.join(r, s, on="k", window="time:5us", ts="")
     with pytest.raises(sj.InputError) as timed:

@@ -1,6 +1,7 @@
 """Files: formats, damage, and what is no file at all."""
 
 import contextlib
+import io
 import os
 import warnings
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 import streamjoin as sj
 from streamjoin.errors import InputError
 from streamjoin.inputs.files import read_table
+from streamjoin.inputs.piped import read_piped
 from streamjoin.streams import read_streams
 from streamjoin_common.language.predicates import Predicate
 
@@ -88,6 +90,40 @@ def test_csv_numbers_that_lost_digits_are_refused(tmp_path: Path, other: str) ->
     path.write_text(f"k\n9007199254740993\n{other}\n")  # read as 2**53
     with pytest.raises(InputError, match=r"holds numbers from 2\*\*53 on"):
         read_streams(path, path, Predicate.parse(band="k=k:0:0"))
+
+
+@pytest.mark.parametrize("end", ["", "\n", "\r\n"])
+def test_the_last_line_of_csv_needs_no_end(end: str, tmp_path: Path) -> None:
+    path = tmp_path / "k.csv"
+    path.write_bytes(f'a,k\n"x",a\n"y",{end}'.encode())
+    table = sj.join(path, {"k": ["", "a"]}, on="k", how="left").table(["a", "s.k"])
+    assert sorted(table.to_pylist(), key=str) == [{"a": "x", "k": "a"}, {"a": "y", "k": None}]
+    path.write_bytes(f"a,k{end}".encode())
+    assert len(sj.join(path, {"k": ["a"]}, on="k", how="left")) == 0
+    piped = read_piped(io.BytesIO(path.read_bytes()), list, ["k"])
+    assert (piped.column_names, piped.num_rows) == (["a", "k"], 0)
+    path.write_bytes(f'k\na\n\n""{end}'.encode())
+    assert len(sj.join(path, path, on="k")) == 2
+
+
+def test_empty_strings_of_csv_are_strings_where_a_column_has_nothing_else(tmp_path: Path) -> None:
+    strings = pa.table({"k": ["", "", None], "n": [1, 2, 3]})
+    pv.write_csv(strings, tmp_path / "k.csv")
+    result = sj.join(tmp_path / "k.csv", strings, on="k")
+    assert sorted(zip(result.r_rows, result.s_rows, strict=True)) == [
+        (0, 0),
+        (0, 1),
+        (1, 0),
+        (1, 1),
+    ]
+
+
+def test_csv_columns_that_are_carried_along_are_alike_from_file_and_pipe(tmp_path: Path) -> None:
+    path = tmp_path / "q.csv"
+    path.write_text("k,v,w\n1,9007199254740993,inf\n2,1.5,1e300\n")
+    from_file = sj.join(path, {"k": [1, 2]}, on="k").table(["r.k", "v", "w"]).sort_by("k")
+    piped = read_piped(io.BytesIO(path.read_bytes()), list, ["k"])
+    assert from_file.equals(piped)
 
 
 def test_an_infinite_number_of_csv_is_refused_as_such(tmp_path: Path) -> None:

@@ -115,7 +115,7 @@ def test_columns_of_one_name_in_a_frame_are_named() -> None:
         sj.join(frame, S, on="k")
 
 
-def test_values_of_two_types_in_a_frame_are_told_of_in_a_sentence() -> None:
+def test_values_of_two_types_in_a_frame_are_refused_in_a_sentence() -> None:
     frame = pd.DataFrame({"k": [1, 2], "v": [1, "a"]})
     said = r"^r: no Arrow table can be made of it: Could not [^(]*; Conversion failed for column v "
     with pytest.raises(sj.InputError, match=said):

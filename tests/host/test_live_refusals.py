@@ -116,7 +116,8 @@ MISTAKES: dict[str, tuple[dict[str, Any], list[Any], str]] = {
     "time goes back between batches": (
         {},
         [K, {"k": [1], "ts": [4]}],
-        "^r: ts goes back at row 1, from 5 to 4: push in order of ts, or give a lateness$",
+        "^r: ts goes back at row 1, from 5 to 4: push in order of ts, or give a lateness; if 'ts' "
+        "holds no arrival times, give ts=''$",
     ),
     "a type that changes": (
         {},

@@ -381,25 +381,3 @@ def test_a_column_of_any_type_is_read_from_files_when_asked_for(name: str, tmp_p
         found = sj.join(path, {"k": np.arange(ROWS)}, on="k", engine="kang").table("r.k,p")
         values = [row["p"] for row in sorted(found.to_pylist(), key=lambda row: int(row["k"]))]
         assert values == COLUMNS[name].to_pylist()
-
-
-def test_columns_whose_names_clash_twice_are_all_shown() -> None:
-    r, s = {"k": [1], "a": [2], "a_r": [3]}, {"k": [1], "a": [4]}
-    result = sj.join(r, s, on="k")
-    assert repr(result).splitlines()[1].split() == ["k_r", "r.a", "a_r", "k_s", "a_s"]
-    with pytest.raises(sj.InputError, match="a_r"):
-        result.to_pandas()
-    for table in (result.to_pandas, result.to_polars):
-        assert list(table(r_suffix="_left").columns) == ["k_left", "a_left", "a_r", "k_s", "a_s"]
-
-
-@pytest.mark.parametrize("kind", ["int64", "uint64"])
-def test_pandas_gets_every_digit_of_integers_beside_missing_values(kind: str) -> None:
-    wide, other = (1 << 60) + 1, -(1 << 53) - 1 if kind == "int64" else (1 << 64) - 1
-    r = {"k": np.array([1, 2]), "a": np.array([wide, other], dtype=kind)}
-    result = sj.join(r, {"k": np.array([2, 3])}, on="k", how="full")
-    found = result.to_pandas("r.a")["a"]
-    assert str(found.dtype) == kind.replace("i", "I").replace("u", "U")
-    assert sorted(found.dropna().tolist()) == sorted([wide, other])
-    assert found.isna().sum() == 1
-    assert str(result.to_pandas("s.k")["k"].dtype) == "float64"  # as pandas' own merge

@@ -102,6 +102,9 @@ class Selection:
             If there is no such column, both sides have it, it is named twice, or two would get
             the same name.
         """
+        for at, suffix in zip(SIDES, suffixes, strict=True):
+            if not isinstance(suffix, str):
+                raise InputError(f"{at}_suffix must be a string, not {suffix!r}")
         have = {"r": r_names, "s": () if how in R_ONLY else s_names}
         columns: dict[tuple[str, str], None] = {}
         stars: list[str] = []

@@ -1,6 +1,7 @@
 """CSV and Parquet files of the user's own, read as tables."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -21,9 +22,10 @@ def csv_table(_stream: str, path: Path) -> pa.Table:
     _check_fits(path, lambda free: decoded.csv_bytes(pyarrow.csv, path, free))
 
     def read(file: Path) -> pa.Table:
-        with pyarrow.csv.open_csv(file) as lines:
+        with pyarrow.csv.open_csv(csv_fields.opened(file)) as lines:
             names = lines.schema.names
-        table: pa.Table = csv_fields.read(pyarrow.csv, pc, lambda: file, names, None)
+        opened = partial(csv_fields.opened, file)
+        table: pa.Table = csv_fields.read(pyarrow.csv, pc, opened, names, None)
         return table
 
     return _read("csv", path, read)

@@ -146,9 +146,9 @@ def _cut(column: NDArray[Any], missing: Missing) -> tuple[Codes, tuple[int, int]
         return column.astype(np.uint32), ends(column, missing)
     from streamjoin.engines.kernels import numbering
 
-    codes, found = np.empty(len(column), dtype=np.uint32), np.empty(2, dtype=column.dtype)
-    numbering.cut_integers(column, codes, found)
-    return codes, (int(found[0]), int(found[1]))
+    codes, limits = np.empty(len(column), dtype=np.uint32), np.empty(2, dtype=column.dtype)
+    numbering.cut_integers(column, codes, limits)
+    return codes, (int(limits[0]), int(limits[1]))
 
 
 def _is_wide(column: NDArray[Any]) -> bool:

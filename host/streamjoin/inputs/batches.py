@@ -227,7 +227,7 @@ def from_arrow(table: "pa.Table", columns: list[str], arrival: ArrivalColumn, so
     ts = hint = None
     clock = Clock()
     if name is not None:
-        with _told_otherwise(arrival):
+        with _refused_as(arrival):
             ts = arrow_arrivals(pa, table.column(name), name, source, arrival.unit)
         kind = table.column(name).type
         hint = _hint(ts, arrival, source, pa.types.is_integer(kind))
@@ -245,7 +245,7 @@ def from_arrays(
     ts = hint = None
     clock = Clock()
     if name is not None:
-        with _told_otherwise(arrival):
+        with _refused_as(arrival):
             ts, kind = given_arrivals(data[name], name, source, arrival.unit)
         hint = _hint(ts, arrival, source, kind == "counted")
         clock = Clock(name, kind == "dated", arrival.otherwise)
@@ -262,7 +262,7 @@ def from_arrays(
 
 
 @contextlib.contextmanager
-def _told_otherwise(arrival: ArrivalColumn) -> Iterator[None]:
+def _refused_as(arrival: ArrivalColumn) -> Iterator[None]:
     """Let a refusal of arrival times say what to do if they are none."""
     try:
         yield

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from streamjoin import memory
 from streamjoin.errors import InputError, NoColumnError, UnavailableError, in_one_line
 from streamjoin.inputs.csv import read_csv, refuse_other_marks
-from streamjoin_common import decoded
+from streamjoin_common import csv_fields, decoded
 from streamjoin_common.installed.checks import not_installed
 from streamjoin_common.language.arrivals import ArrivalColumn
 from streamjoin_common.suggestions import did_you_mean
@@ -81,7 +81,7 @@ def read_table(
     columns : list of str, optional
         Columns that are needed; with them, others are not read but the arrival column.
     arrival : ArrivalColumn, optional
-        The arrival column.
+        The arrival column; None where the columns are carried along and not compared.
 
     Raises
     ------
@@ -120,7 +120,7 @@ def schema_of(path: Path) -> "pa.Schema":
         if path.is_dir() or path.suffix.lower() in {".parquet", ".pq"}:
             return import_module("pyarrow.parquet").ParquetDataset(path).schema  # type: ignore[no-any-return]  # pyarrow's
         if path.suffix.lower() == ".csv":
-            with import_module("pyarrow.csv").open_csv(path) as lines:
+            with import_module("pyarrow.csv").open_csv(csv_fields.opened(path)) as lines:
                 return lines.schema  # type: ignore[no-any-return]  # pyarrow's
         with pa.memory_map(str(path)) as source:
             return _open_ipc(pa, source).schema  # type: ignore[no-any-return]  # see arrow()
@@ -164,7 +164,8 @@ def _read(path: Path, columns: list[str] | None, arrival: ArrivalColumn | None) 
             if columns is not None:
                 ts = require_columns(names, columns, arrival, str(path))
                 wanted = [each for each in names if each in {*columns, *([ts] if ts else [])}]
-            return read_csv(lambda: path, names, wanted, columns or [], str(path))
+            keys = (columns or []) if arrival is not None else []  # else they are carried along
+            return read_csv(lambda: csv_fields.opened(path), names, wanted, keys, str(path))
     except (InputError, MemoryError):  # Arrow's memory errors are both
         raise
     except (pa.ArrowException, OSError, ValueError, IndexError, KeyError) as error:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from streamjoin.errors import InputError, in_one_line
 from streamjoin.inputs.csv import read_csv, refuse_other_marks
 from streamjoin.inputs.files import STREAM_END, arrow, read_ipc
+from streamjoin_common import csv_fields
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -82,7 +83,8 @@ def read_piped(
                 )
             return table  # type: ignore[no-any-return]  # see arrow()
         if not first.startswith(IPC_FILE):
-            lines = pa.py_buffer(whole.read())
+            read = whole.read()
+            lines = pa.py_buffer(read if read[-1:] in csv_fields.LINE_ENDS else read + b"\n")
             with import_module("pyarrow.csv").open_csv(pa.BufferReader(lines)) as opened:
                 names = opened.schema.names
             refuse_other_marks(names, SOURCE)

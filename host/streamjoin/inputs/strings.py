@@ -221,6 +221,15 @@ class Strings:
         kind = pa.large_binary() if self.is_binary else pa.large_string()
         return pa.Array.from_buffers(kind, len(self), [None, offsets_buffer, data])
 
+    @property
+    def is_utf8(self) -> bool:
+        """Whether all are characters, or bytes; half of a surrogate pair, in Python's, is none."""
+        try:
+            self.arrow.validate(full=True)
+        except arrow().ArrowInvalid:
+            return False
+        return True
+
     def table_column(self) -> Any:
         """They as an Arrow column of its usual type, in chunks of less than 2 GB."""
         pa = arrow()

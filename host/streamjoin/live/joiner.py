@@ -40,7 +40,7 @@ class StreamJoiner:
     """A join of two streams while they arrive.
 
     Several threads may push, and another one may take the results: a push waits for a round to end.
-    Pushed data is copied.
+    Pushed arrays are copied; Arrow's and polars' data are kept, which nobody changes.
 
     Parameters
     ----------
@@ -95,6 +95,8 @@ class StreamJoiner:
         self._engine = catalog.live(engine)
         self._lateness_us = parse_lateness(lateness)
         arrivals = Arrivals.parse(ts, ts_unit, window)
+        if self._lateness_us is not None and not arrivals.r.name:
+            raise InputError("a lateness needs arrival times, and ts='' says that there are none")
         self._book = book = Book()
         self._r = Side("r", predicate.r_columns, arrivals.r, self._lateness_us, book)
         self._s = Side("s", predicate.s_columns, arrivals.s, self._lateness_us, book)

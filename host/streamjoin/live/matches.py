@@ -51,19 +51,19 @@ class Matches(Joined):
 
     @property
     def _positions(self) -> tuple[Rows, Rows]:
-        (_, r_rows), (_, s_rows) = self._found
+        (_, r_rows), (_, s_rows) = self._sources
         return r_rows, s_rows
 
     def _lookup(self, side: str) -> lookups.Lookup:
-        return lookups.in_memory(self._found["rs".index(side)][0], side)
+        return lookups.in_memory(self._sources["rs".index(side)][0], side)
 
     @cached_property
-    def _found(self) -> list[tuple[Any, Rows]]:
+    def _sources(self) -> list[tuple[Any, Rows]]:
         """For each side a table that holds its rows, and the pairs' rows in it."""
-        found: list[tuple[Any, Rows]] = []
+        sources: list[tuple[Any, Rows]] = []
         for table, rows, offset in zip(self._tables, self._looked_up, self._offsets, strict=True):
             if isinstance(table, RowSource):
-                found.append(table.holding(rows.astype(np.int64) + offset))
+                sources.append(table.holding(rows.astype(np.int64) + offset))
             else:
-                found.append((as_table(table), rows))
-        return found
+                sources.append((as_table(table), rows))
+        return sources

@@ -144,7 +144,7 @@ class Payload(NamedTuple):
         return Payload(first, *self[1:])
 
     def holding(self, rows: Int64s, layout: "Layout | None") -> tuple[Any, Int64s]:
-        """Return the parts that hold some rows as an Arrow table, and the rows' places in it.
+        """Return the parts that hold some rows as an Arrow table, and the rows' indices in it.
 
         The table is None where some rows cannot be looked up; :data:`NO_ROW` stays.
         """
@@ -158,8 +158,8 @@ class Payload(NamedTuple):
         skipped = (ends - lengths)[used] - (np.cumsum(lengths[used]) - lengths[used])
         shift = np.zeros(len(parts), dtype=np.int64)
         shift[used] = skipped
-        places = np.where(rows < 0, rows, rows - shift[part_of])
-        return fitted([parts[index] for index in used], layout), places
+        indices = np.where(rows < 0, rows, rows - shift[part_of])
+        return fitted([parts[index] for index in used], layout), indices
 
 
 class RowSource(NamedTuple):

@@ -203,7 +203,7 @@ class Side:
             )
         raise InputError(
             f"{self.name}: {clock.back(self.state.pushed + row, before[row], ts[row])}: "
-            f"push in order of {clock.column}, or give a lateness"
+            f"push in order of {clock.column}, or give a lateness{clock.otherwise}"
         )
 
     def _types_with(self, batch: Batch) -> Types | None:
@@ -384,7 +384,7 @@ def _typed(batch: Batch, name: str, dtype: "np.dtype[Any]") -> NDArray[Any] | St
     column = batch.columns[name]
     if isinstance(column, np.ndarray) and is_decimal(column.dtype) and is_decimal(dtype):
         digits, lost = rescaled(column, dtype)
-        if lost.any() and not _all_missing(batch):  # rows that match nothing have no type
+        if (lost if batch.missing is None else lost & ~batch.missing).any():
             raise InputError("decimals of scales so different do not fit into 256 bits: cast them")
         return digits
     return column if column.dtype == dtype else no_values(len(column), dtype)

@@ -149,12 +149,13 @@ class Joined(ABC):
         Integers beside missing values become float64, as in pandas' own merge, but ``Int64`` (or
         ``UInt64``) where float64 has not all their digits.
         """
-        pandas, table = _require("pandas"), self.table(columns, r_suffix, s_suffix)
+        pandas, pa = _require("pandas"), arrow()
+        kinds = {pa.int64(): pandas.Int64Dtype(), pa.uint64(): pandas.UInt64Dtype()}
+        table = self.table(columns, r_suffix, s_suffix)
         frame = table.to_pandas()
         for name in table.column_names:
-            if _loses_digits(table[name]):
-                kind = str(table.schema.field(name).type).replace("i", "I").replace("u", "U")
-                frame[name] = pandas.array(table[name].to_pylist(), dtype=kind)
+            if table[name].type in kinds and _loses_digits(table[name]):
+                frame[name] = table[name].to_pandas(types_mapper=kinds.get)
         return frame
 
     def to_polars(
@@ -269,10 +270,10 @@ class JoinResult(Joined):
 
 def _loses_digits(column: Any) -> bool:
     """Whether integers beside missing values have digits that float64 has not."""
-    if not column.null_count or str(column.type) not in ("int64", "uint64"):
+    if not column.null_count or column.null_count == len(column):
         return False
     present = column.drop_null().to_numpy()
-    return bool(len(present)) and max(int(present.max()), -int(present.min())) > 1 << 53
+    return max(int(present.max()), -int(present.min())) > 1 << 53
 
 
 def declared_schema(job: Job, columns: Columns) -> "pa.Schema":

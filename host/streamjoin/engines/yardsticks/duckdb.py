@@ -149,15 +149,13 @@ def _given(stream: Stream, name: str) -> Any:
         return column.arrow
     if column.dtype.kind != "O":
         return np.ascontiguousarray(column)
-    strings = Strings.of(column).arrow
-    try:
-        strings.validate(full=True)
-    except arrow().ArrowInvalid:
+    strings = Strings.of(column)
+    if not strings.is_utf8:
         raise UnsupportedError(
             f"{stream.source}: column {name!r} holds half a surrogate pair, which DuckDB does not "
             "take: choose another engine"
-        ) from None
-    return strings
+        )
+    return strings.arrow
 
 
 def _query(job: Job) -> str:

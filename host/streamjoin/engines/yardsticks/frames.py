@@ -63,8 +63,10 @@ def key_columns(job: Job) -> tuple[list[Any], list[Any]]:
 
 def _of_one_type(term: Term, job: Job) -> tuple[Any, Any]:
     r, s = job.r.held(term.r_column), job.s.held(term.s_column)
-    if isinstance(r, Strings) or isinstance(s, Strings) or r.dtype.kind == "O":
-        return _strings(Strings.of(r).arrow, Strings.of(s).arrow)
+    if isinstance(r, Strings) and isinstance(s, Strings):
+        return r.arrow, s.arrow
+    if "O" in (r.dtype.kind, s.dtype.kind):
+        return _strings(Strings.of(r), Strings.of(s))
     if r.dtype.kind not in "iuf":
         return r.astype(object), s.astype(object)
     both = np.promote_types(r.dtype, s.dtype)
@@ -76,15 +78,12 @@ def _of_one_type(term: Term, job: Job) -> tuple[Any, Any]:
     return (r + zero, s + zero) if both.kind == "f" else (r, s)
 
 
-def _strings(r: Any, s: Any) -> tuple[Any, Any]:
+def _strings(r: Strings, s: Strings) -> tuple[Any, Any]:
     """Return Arrow arrays of strings, as bytes where Python's are no UTF-8."""
-    pa = arrow()
-    try:
-        r.validate(full=True)
-        s.validate(full=True)
-    except pa.ArrowInvalid:
-        return r.cast(pa.large_binary()), s.cast(pa.large_binary())
-    return r, s
+    if r.is_utf8 and s.is_utf8:
+        return r.arrow, s.arrow
+    kind = arrow().large_binary()
+    return r.arrow.cast(kind), s.arrow.cast(kind)
 
 
 class DataFrameEngine(Engine):

@@ -1,0 +1,31 @@
+"""Joined rows as data frames, and as they are printed: names and digits."""
+
+import numpy as np
+import pytest
+
+import streamjoin as sj
+
+
+def test_columns_whose_names_clash_twice_are_all_shown() -> None:
+    r, s = {"k": [1], "a": [2], "a_r": [3]}, {"k": [1], "a": [4]}
+    result = sj.join(r, s, on="k")
+    assert repr(result).splitlines()[1].split() == ["k_r", "r.a", "a_r", "k_s", "a_s"]
+    with pytest.raises(sj.InputError, match="a_r"):
+        result.to_pandas()
+    for table in (result.to_pandas, result.to_polars):
+        assert list(table(r_suffix="_left").columns) == ["k_left", "a_left", "a_r", "k_s", "a_s"]
+        for wrong in (None, 3):
+            with pytest.raises(sj.InputError, match=f"^s_suffix must be a string, not {wrong}$"):
+                table(s_suffix=wrong)
+
+
+@pytest.mark.parametrize("kind", ["int64", "uint64"])
+def test_pandas_gets_every_digit_of_integers_beside_missing_values(kind: str) -> None:
+    wide, other = (1 << 60) + 1, -(1 << 53) - 1 if kind == "int64" else (1 << 64) - 1
+    r = {"k": np.array([1, 2]), "a": np.array([wide, other], dtype=kind)}
+    result = sj.join(r, {"k": np.array([2, 3])}, on="k", how="full")
+    found = result.to_pandas("r.a")["a"]
+    assert str(found.dtype) == kind.replace("i", "I").replace("u", "U")
+    assert sorted(found.dropna().tolist()) == sorted([wide, other])
+    assert found.isna().sum() == 1
+    assert str(result.to_pandas("s.k")["k"].dtype) == "float64"  # as pandas' own merge
