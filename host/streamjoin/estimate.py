@@ -23,6 +23,8 @@ from streamjoin.errors import IN_PARTS, NARROWER, TooLargeError
 from streamjoin.inputs.conversion import stored_as_compared
 from streamjoin.relations.stream import StoredStream
 from streamjoin.tuples import Int64s, Stream
+from streamjoin_common.language.kinds import R_ONLY
+from streamjoin_common.language.windows import AllWindow
 from streamjoin_common.spelling import option
 
 PAIR_BYTES = 48
@@ -61,10 +63,11 @@ def pairs_that_fit() -> int | None:
     return None if available is None else int(available * memory.SHARE) // PAIR_BYTES
 
 
-def check_fits(job: Job) -> int | None:
+def check_fits(job: Job, first_pairs: bool = False) -> int | None:
     """Refuse a job whose result is almost certainly too large, before it runs.
 
-    A job with a maximum of its own (:attr:`Job.max_pairs`) is not refused by an estimate.
+    A job with a maximum of its own (:attr:`Job.max_pairs`) is not refused by an estimate, nor one
+    whose engine gives only the first pair of each tuple of R, under kinds that need no more.
 
     Returns
     -------
@@ -81,6 +84,7 @@ def check_fits(job: Job) -> int | None:
     if (
         fitting_pairs is None
         or job.max_pairs is not None
+        or (first_pairs and job.how in R_ONLY)
         or job.r.rows * job.s.rows + alone <= fitting_pairs
     ):
         return fitting_pairs
@@ -144,14 +148,19 @@ def _matches(job: Job, r_rows: Int64s, s_rows: Int64s) -> int:
 
     r, s = _rows(job.r, r_rows), _rows(job.s, s_rows)
     codes = encode_intervals(r, s, job.predicate)
+    # A code is in an interval if it is no farther from the lower end than the upper one is: the
+    # distances wrap. An interval that holds nothing has its ends the other way round.
+    met = np.asarray((codes.s_lo <= codes.s_hi).all(axis=0))[None, :]
+    for r_codes, s_lo, s_hi in zip(codes.r, codes.s_lo, codes.s_hi, strict=True):
+        met = met & (r_codes[:, None] - s_lo <= s_hi - s_lo)
+    if isinstance(job.window, AllWindow):  # each meets all
+        return int(np.count_nonzero(met))
     # Rows of the whole other stream that each sampled tuple meets on its arrival.
     r_first, r_end = met_by_r(r.ts, job.s.ts, job.window)
     s_first, s_end = met_by_s(job.r.ts, s.ts, job.window)
-    met = (s_rows >= r_first[:, None]) & (s_rows < r_end[:, None])
-    met |= (r_rows[:, None] >= s_first) & (r_rows[:, None] < s_end)
-    for r_codes, s_lo, s_hi in zip(codes.r, codes.s_lo, codes.s_hi, strict=True):
-        met &= (r_codes[:, None] >= s_lo) & (r_codes[:, None] <= s_hi)
-    return int(np.count_nonzero(met))
+    meets = (s_rows >= r_first[:, None]) & (s_rows < r_end[:, None])
+    meets |= (r_rows[:, None] >= s_first) & (r_rows[:, None] < s_end)
+    return int(np.count_nonzero(met & meets))
 
 
 def _drawn(rows: int, rng: np.random.Generator) -> Int64s:

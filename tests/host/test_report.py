@@ -15,7 +15,7 @@ from streamjoin.errors import StreamJoinError
 from streamjoin.report import RecordsError, read_records, units, write_report
 from streamjoin.report.records import check_run
 from streamjoin.report.tables import engine_row
-from streamjoin.run import _java_version
+from streamjoin_common.installed.environment import _java_version
 from streamjoin_common.storage import StorageError
 
 

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from tests.host import report_samples as samples
 
-from streamjoin.bench.calls import CASES
+from streamjoin.bench.call_cases import CASES
 from streamjoin.bench.cpu_fpga.contestants import CONTESTANTS
 from streamjoin.bench.sustained import LOADS, Attempt, Loaded, Sustained
 from streamjoin.cli import (

@@ -9,12 +9,13 @@ from typing import Literal, get_args
 
 from streamjoin.advise import sliding
 from streamjoin.advise import thresholds as stored
-from streamjoin.advise.features import SAMPLE_TUPLES, Features, measure
+from streamjoin.advise.features import SAMPLE_TUPLES, Features, measure, sized
 from streamjoin.advise.thresholds import NEVER, Thresholds
 from streamjoin.engines import catalog
 from streamjoin.engines.base import Engine
 from streamjoin.engines.job import Job
 from streamjoin.errors import InputError
+from streamjoin_common.language.kinds import R_ONLY
 from streamjoin_common.spelling import argument
 
 Goal = Literal["throughput", "latency"]
@@ -196,20 +197,28 @@ def covers(job: Job) -> bool:
     )
 
 
+def _chosen_by_size(job: Job) -> str | None:
+    """Choose for equalities at rest without a sample, where none can change the choice."""
+    if job.tuples < FEW_TUPLES or job.how in R_ONLY:
+        return "npj"
+    thresholds, _ = stored.load()
+    if min(thresholds.high_duplication, thresholds.high_key_skew) < NEVER:
+        return None
+    return walk(sized(job), thresholds, job.threads, "throughput")[0]
+
+
 def choose(job: Job) -> Engine:
     """Choose for ``engine="auto"``: the advised engine if it runs here, else the first that fits.
 
-    A relation in a store is read by a semi-stream join.
+    A relation in a store is read by a semi-stream join. Kinds that need only the first pair of each
+    tuple of R are joined by the engine that gives no more.
     """
     if not job.r.in_memory:
         return catalog.get(SEMI_STREAM)
-    if covers(job) and job.arrival == "instant" and job.tuples < FEW_TUPLES:
-        hashed = catalog.get("npj")
-        if hashed.unusable() is None:
-            return hashed
+    by_size = _chosen_by_size(job) if covers(job) and job.arrival == "instant" else None
     least, most = CHOOSING_TUPLES
     sample_tuples = min(max(least, job.tuples // CHOOSING_SHARE), most)
-    engine = catalog.get(advise(job, sample_tuples=sample_tuples).engine)
+    engine = catalog.get(by_size or advise(job, sample_tuples=sample_tuples).engine)
     if engine.unusable() is None:
         return engine
     return catalog.choose(job.predicate, job.window, job.order)

@@ -22,6 +22,7 @@ from streamjoin.engines import catalog
 from streamjoin.engines.job import Job
 from streamjoin.errors import MismatchError
 from streamjoin.tuples import Stream
+from streamjoin_common.installed.environment import environment
 from streamjoin_common.language.predicates import Predicate
 from streamjoin_common.language.windows import AllWindow
 
@@ -100,7 +101,7 @@ def calibrate(threads: int, on_progress: ProgressCallback) -> dict[str, Any]:
     worst, mean = regret(lazy, fitted)
     return {
         "created": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-        "environment": run.environment(),
+        "environment": environment(),
         "thresholds": fitted.to_dict(),
         "regret": {"max": worst, "mean": mean},
         "evidence": [point.to_dict() for point in [*lazy, *eager]],

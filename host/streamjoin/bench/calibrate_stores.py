@@ -17,6 +17,7 @@ from streamjoin.engines.job import Job
 from streamjoin.engines.semi.cost import Costs
 from streamjoin.relations import KINDS
 from streamjoin.tuples import Stream
+from streamjoin_common.installed.environment import environment
 from streamjoin_common.language.predicates import Predicate
 from streamjoin_common.language.windows import AllWindow
 
@@ -70,7 +71,7 @@ def calibrate(on_progress: ProgressCallback, kinds: Iterable[str] = KINDS) -> di
     on_progress(total, total)
     return {
         "created": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-        "environment": run.environment(),
+        "environment": environment(),
         "costs": costs,
         "evidence": evidence,
     }

@@ -1,8 +1,8 @@
 """Whole calls beside other systems: Arrow tables in, an Arrow table out.
 
-What is timed is what a user types: for this library ``sj.join(r, s, on=...).pairs`` or, where a
-column of each side is taken, ``.table(["r.value", "s.value"])``, for the others their own join of
-the same tables, which have a column of row numbers. DuckDB's connection is open before. All systems
+What is timed is what a user types: for this library ``sj.join(r, s, on=...).pairs`` or, where
+columns are taken, ``.table(["r.value", "s.value"])``, for the others their own join of the same
+tables, which have a column of row numbers. DuckDB's connection is open before. All systems
 take turns in every round, each round in an order of its own: no system always runs after the same
 one. The first round warms up and is not counted; its results are held against the first system's.
 """
@@ -17,15 +17,17 @@ import time
 from collections.abc import Callable
 from functools import partial
 from importlib.util import find_spec
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from streamjoin.bench.call_cases import CASES, Case, Columns
 from streamjoin.errors import MismatchError, StreamJoinError
 from streamjoin.inputs.files import arrow
-from streamjoin.tuples import Pairs
+from streamjoin.tuples import NO_ROW, Pairs
 from streamjoin_common.installed.checks import not_installed
+from streamjoin_common.language.kinds import R_ONLY
 
 SEED = 1
 ORDER_SEED = 3
@@ -35,146 +37,67 @@ OWN = ("auto", "npj", "prj")
 OTHERS = {"duckdb": "duckdb", "polars": "polars", "pyarrow": "pyarrow"}
 """Other systems, and the module that each needs."""
 
-Columns = dict[str, Any]
-Generator = np.random.Generator
-Make = Callable[[Generator, int], tuple[Columns, Columns]]
-Call = Callable[[Any, Any, list[str], int], Any]
+Call = Callable[[Case, Any, Any, int], Any]
 
 
-class Case(NamedTuple):
-    """One join.
-
-    Attributes
-    ----------
-    name : str
-        With ``{rows}`` for the rows of R, and ``{twice}`` for twice as many.
-    quick, full : int
-        Rows of R at each size.
-    make : callable
-        Makes the columns of R and of S.
-    taken : str
-        What is taken: row numbers, or a float64 column of each side, whose values are the row
-        numbers.
-    """
-
-    name: str
-    quick: int
-    full: int
-    make: Make
-    taken: str = "row"
-
-
-def _unique(kind: str, rng: Generator, rows: int) -> tuple[Columns, Columns]:
-    r, s = ({"k": rng.permutation(rows).astype(kind)} for _ in range(2))
-    return r, s
-
-
-def _spread(rng: Generator, rows: int) -> tuple[Columns, Columns]:
-    """64-bit keys that do not lie near one another."""
-    r, s = ({"k": rng.permutation(rows).astype(np.int64) * 2_654_435_761} for _ in range(2))
-    return r, s
-
-
-def _repeated(a_key: int, rng: Generator, rows: int) -> tuple[Columns, Columns]:
-    r, s = ({"k": rng.integers(0, rows // a_key, rows, dtype=np.int32)} for _ in range(2))
-    return r, s
-
-
-def _skewed(rng: Generator, rows: int) -> tuple[Columns, Columns]:
-    """Unique keys of R; twice as many of S, by Zipf's law with exponent 1."""
-    ends = np.cumsum(1 / np.arange(1, rows + 1))
-    ranks = np.minimum(np.searchsorted(ends, rng.random(2 * rows) * ends[-1]), rows - 1)
-    keys = rng.permutation(rows).astype(np.int32)
-    return {"k": keys}, {"k": rng.permutation(keys)[ranks]}
-
-
-def _two_columns(rng: Generator, rows: int) -> tuple[Columns, Columns]:
-    def side() -> Columns:
-        high, low = np.divmod(rng.permutation(rows).astype(np.int32), np.int32(1000))
-        return {"k": high, "l": low}
-
-    return side(), side()
-
-
-def _strings(rng: Generator, rows: int) -> tuple[Columns, Columns]:
-    r, s = ({"k": [f"key-{i}" for i in rng.permutation(rows).tolist()]} for _ in range(2))
-    return r, s
-
-
-_CASES = (
-    Case("{rows} int32", 10_000, 10_000, partial(_unique, "int32")),
-    Case("{rows} int32", 200_000, 2_000_000, partial(_unique, "int32")),
-    Case("{rows} int64", 200_000, 2_000_000, partial(_unique, "int64")),
-    Case("{rows} int64 far apart", 200_000, 2_000_000, _spread),
-    Case("{rows}, 10 a key", 100_000, 1_000_000, partial(_repeated, 10)),
-    Case("{rows}, 100 a key", 20_000, 200_000, partial(_repeated, 100)),
-    Case("{rows} and {twice}, Zipf 1", 100_000, 1_000_000, _skewed),
-    Case("{rows}, two int32", 100_000, 1_000_000, _two_columns),
-    Case("{rows} strings", 100_000, 1_000_000, _strings),
-    Case("columns, {rows} int64", 200_000, 2_000_000, partial(_unique, "int64"), "value"),
-    Case("columns, far apart", 200_000, 2_000_000, _spread, "value"),
-    Case("columns, strings", 100_000, 1_000_000, _strings, "value"),
-    Case("{rows} int32", 1_000_000, 10_000_000, partial(_unique, "int32")),
-    Case("{rows} int64", 1_000_000, 10_000_000, partial(_unique, "int64")),
-)
-
-
-def _count(rows: int) -> str:
-    return f"{rows // 1_000_000} M" if rows >= 1_000_000 else f"{rows // 1000} k"
-
-
-def _named(size: str) -> dict[str, Case]:
-    counts = [getattr(case, size) for case in _CASES]
-    return {
-        case.name.format(rows=_count(rows), twice=_count(2 * rows)): case
-        for case, rows in zip(_CASES, counts, strict=True)
-    }
-
-
-CASES = {"quick": _named("quick"), "full": _named("full")}
-"""Cases of each size by name; the quick ones have a tenth of the rows, or all where these are
-10,000."""
-
-
-def table(columns: Columns, taken: str = "row") -> Any:
+def table(columns: Columns, column: str = "row") -> Any:
     """Make an Arrow table of the columns and of row numbers."""
     rows = len(next(iter(columns.values())))
-    return arrow().table({**columns, taken: np.arange(rows, dtype=_TYPES[taken])})
+    return arrow().table({**columns, column: np.arange(rows, dtype=_TYPES[column])})
 
 
 _TYPES = {"row": np.uint32, "value": np.float64}
 
 
-def _own(engine: str, r: Any, s: Any, on: list[str], threads: int) -> Any:
+def _asked(case: Case, on: list[str]) -> list[str]:
+    """Return the columns that a query asks for, as ``side.name``: row numbers first."""
+    numbers = [f"{side}.{case.column}" for side in ("r" if case.how in R_ONLY else "rs")]
+    return [*numbers, *(f"r.{name}" for name in on if case.taken == "keys and values")]
+
+
+def _own(engine: str, case: Case, r: Any, s: Any, threads: int) -> Any:
     from streamjoin.api import join
 
-    result = join(r, s, on=on, engine=engine, threads=threads)
-    if r.column_names[-1] == "row":
-        return result.pairs.select(["r_row", "s_row"])
-    return result.table(["r.value", "s.value"])
+    on = r.column_names[:-1]
+    result = join(r, s, on=on, engine=engine, threads=threads, how=case.how)
+    if case.taken == "rows":
+        return result.pairs.select(["r_row", "s_row"][: len(_asked(case, on))])
+    return result.table(_asked(case, on))
 
 
-def _duckdb(connection: Any, r: Any, s: Any, on: list[str], _threads: int) -> Any:
+_SQL = {"inner": "", "left": "LEFT ", "full": "FULL ", "semi": "SEMI ", "anti": "ANTI "}
+
+
+def _duckdb(connection: Any, case: Case, r: Any, s: Any, _threads: int) -> Any:
     # DuckDB finds both tables by their names here.
+    on = r.column_names[:-1]
+    asked = ", ".join(f"{each} AS {each.replace('.', '_')}" for each in _asked(case, on))
     condition = " AND ".join(f"r.{name} = s.{name}" for name in on)
-    taken = r.column_names[-1]
-    query = f"SELECT r.{taken} AS r_row, s.{taken} AS s_row FROM r JOIN s ON {condition}"
+    query = f"SELECT {asked} FROM r {_SQL[case.how]}JOIN s ON {condition}"
     return connection.sql(query).to_arrow_table()
 
 
-def _polars(r: Any, s: Any, on: list[str], _threads: int) -> Any:
+def _polars(case: Case, r: Any, s: Any, _threads: int) -> Any:
     import polars
 
-    left = polars.DataFrame(r).lazy().select(*on, r_row=r.column_names[-1])
-    right = polars.DataFrame(s).lazy().select(*on, s_row=s.column_names[-1])
-    query = left.join(right, on=on).select("r_row", "s_row")
+    on = r.column_names[:-1]
+    left = polars.DataFrame(r).lazy().select(*on, **{f"r.{case.column}": case.column})
+    right = polars.DataFrame(s).lazy().select(*on, **{f"s.{case.column}": case.column})
+    asked = [each if each[2:] == case.column else each[2:] for each in _asked(case, on)]
+    query = left.join(right, on=on, how=case.how).select(asked)
     return query.collect(engine="streaming").to_arrow()
 
 
-def _pyarrow(r: Any, s: Any, on: list[str], threads: int) -> Any:
+_ARROW = {"left": "left outer", "full": "full outer", "semi": "left semi", "anti": "left anti"}
+
+
+def _pyarrow(case: Case, r: Any, s: Any, threads: int) -> Any:
+    on = r.column_names[:-1]
     right = s.rename_columns([*on, "s_row"])
-    joined = r.join(right, keys=on, join_type="inner", use_threads=threads > 1)
-    return joined.select([r.column_names[-1], "s_row"])
+    kind = _ARROW.get(case.how, case.how)
+    joined = r.join(right, keys=on, join_type=kind, use_threads=threads > 1)
+    asked = ["s_row" if each.startswith("s.") else each[2:] for each in _asked(case, on)]
+    return joined.select(asked)
 
 
 def systems(threads: int) -> dict[str, Call]:
@@ -213,16 +136,16 @@ def measure(name: str, size: str, rounds: int, threads: int) -> dict[str, Any]:
     """
     case = CASES[size][name]
     r_columns, s_columns = case.make(np.random.default_rng(SEED), getattr(case, size))
-    r, s, on = table(r_columns, case.taken), table(s_columns, case.taken), list(r_columns)
+    r, s = table(r_columns, case.column), table(s_columns, case.column)
     calls = systems(threads)
-    right = _check(name, {system: call(r, s, on, threads) for system, call in calls.items()})
+    right = _check(case, name, {each: call(case, r, s, threads) for each, call in calls.items()})
     cpu_s: dict[str, list[float]] = {system: [] for system in calls}
     wall_s: dict[str, list[float]] = {system: [] for system in calls}
     for order in orders(list(calls), rounds):
         for system in order:
             call = calls[system]
             began_cpu, began = time.process_time(), time.perf_counter()
-            result = call(r, s, on, threads)
+            result = call(case, r, s, threads)
             cpu_s[system].append(time.process_time() - began_cpu)
             wall_s[system].append(time.perf_counter() - began)
             del result
@@ -244,12 +167,13 @@ def measure(name: str, size: str, rounds: int, threads: int) -> dict[str, Any]:
     }
 
 
-def _check(name: str, results: dict[str, Any]) -> Pairs:
-    """Return the pairs on which all results agree."""
-    pairs = {
-        system: Pairs(_rows(result.column(0)), _rows(result.column(1)))
-        for system, result in results.items()
-    }
+def _check(case: Case, name: str, results: dict[str, Any]) -> Pairs:
+    """Return the rows on which all results agree; a side that is missing or not asked for is -1."""
+    pairs = {}
+    for system, result in results.items():
+        r_rows = _rows(result.column(0))
+        none = np.full(len(r_rows), NO_ROW, dtype=np.int64)
+        pairs[system] = Pairs(r_rows, none if case.how in R_ONLY else _rows(result.column(1)))
     first, right = next(iter(pairs.items()))
     for system, other in pairs.items():
         if (len(other), other.digest) != (len(right), right.digest):
@@ -259,7 +183,8 @@ def _check(name: str, results: dict[str, Any]) -> Pairs:
 
 
 def _rows(column: Any) -> NDArray[np.int64]:
-    return column.to_numpy().astype(np.int64)  # type: ignore[no-any-return]  # see arrow()
+    rows = column.cast(arrow().int64()).fill_null(NO_ROW)
+    return rows.to_numpy()  # type: ignore[no-any-return]  # see arrow()
 
 
 def main() -> None:

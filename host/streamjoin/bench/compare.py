@@ -30,6 +30,7 @@ from streamjoin.memory import give_back_freed_memory
 from streamjoin.metrics import ProgressCallback
 from streamjoin.run import Outcome, Prepared
 from streamjoin.sequence import Request, ResolvedJoin
+from streamjoin_common.installed.environment import environment
 
 RECORDS = "records.json"
 SHOWN = (
@@ -170,7 +171,7 @@ def document(
         "title": title,
         "created": now(),
         "command": command,
-        "environment": {**run.environment(), "revision": revision()},
+        "environment": {**environment(), "revision": revision()},
         "workloads": workloads,
         "records": records,
     }

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from streamjoin.bench.experiments import Point
-from streamjoin.run import environment
+from streamjoin_common.installed.environment import environment
 
 PACKAGES = (
     *("streamjoin", "streamjoin_common", "streamjoin_datagen"),

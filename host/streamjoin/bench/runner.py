@@ -20,9 +20,9 @@ from streamjoin.bench.suites import as_table, check_table, generate
 from streamjoin.bench.workloads import Comparison
 from streamjoin.errors import InputError
 from streamjoin.relations.catalog import MIN_ROW_BYTES
-from streamjoin.run import environment, load_average
 from streamjoin_common import storage
 from streamjoin_common.documents import read_json
+from streamjoin_common.installed.environment import environment, load_average
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from streamjoin import run, verify
+from streamjoin import verify
 from streamjoin.bench.sustained import (
     LOADS,
     MIN_REPLAY_S,
@@ -28,6 +28,7 @@ from streamjoin.cli.terminal import (
     si,
 )
 from streamjoin.errors import InputError
+from streamjoin_common.installed.environment import environment
 
 EPILOG = """\
 example:
@@ -126,7 +127,7 @@ def _bounded(one: Sustained, tuples: int) -> str:
 
 def _plain(one: Sustained) -> dict[str, Any]:
     return {
-        "environment": run.environment(),
+        "environment": environment(),
         "engine": one.engine,
         "threads": one.threads,
         "at_rest_tuples_per_s": one.at_rest_tuples_per_s,

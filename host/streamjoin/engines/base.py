@@ -49,6 +49,8 @@ class Capabilities:
         Whether it can continue from filled windows: :attr:`Job.carried`.
     stores : bool
         Whether R may be a relation in a store, which is not in memory.
+    first_pairs : bool
+        Whether, under ``semi`` and ``anti``, it gives the first pair of each tuple of R alone.
     """
 
     predicates: frozenset[str]
@@ -60,6 +62,7 @@ class Capabilities:
     arrivals: frozenset[str] = frozenset(ARRIVALS)
     live: bool = False
     stores: bool = False
+    first_pairs: bool = False
 
 
 @dataclass(frozen=True)

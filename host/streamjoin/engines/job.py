@@ -89,15 +89,19 @@ class Job:
         return min((int(stream.ts[0]) for stream in self._arriving), default=0)
 
     @property
+    def at_rest(self) -> bool:
+        """Whether all tuples arrive at one time."""
+        return self.start_us == self.end_us
+
+    @property
     def _arriving(self) -> list[Stream]:
         """Streams with tuples; a relation in a store does not arrive."""
         return [each for each in (self.r, self.s) if each.rows and each.in_memory]
 
     def later_ts(self, pairs: Pairs) -> Int64s:
         """Return the arrival time of each pair's later tuple; with R in a store, that of S."""
-        first_us, last_us = self.start_us, self.end_us
-        if first_us == last_us == 0:  # at rest, without times: nothing is even written
+        if self.at_rest and self.end_us == 0:  # without times: nothing is even written
             return np.zeros(len(pairs), dtype=np.int64)
-        if first_us == last_us:  # at rest: nothing is looked up
-            return np.full(len(pairs), last_us, dtype=np.int64)
+        if self.at_rest:  # nothing is looked up
+            return np.full(len(pairs), self.end_us, dtype=np.int64)
         return self.r.latest_ts(pairs.r_rows, self.s.ts[pairs.s_rows])

@@ -3,8 +3,9 @@
 An engine gives the pairs of the inner join. :func:`result` adds or takes what the other kinds
 differ in: which tuples are in no pair, the first pair of each tuple, and when that is certain
 (``docs/semantics.md``). Beside the result it needs one byte for each tuple of a side whose tuples
-without a partner are wanted, and eight for each tuple of R under ``semi``; an inner join needs
-nothing, its pairs are the engine's own arrays.
+without a partner are wanted, and eight for each tuple of R under ``semi`` where tuples have arrival
+times; an inner join needs nothing, its pairs are the engine's own arrays. Times of rows without an
+order are computed when they are looked at.
 """
 
 from typing import NamedTuple
@@ -13,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamjoin.engines.job import Job
+from streamjoin.lazy import Later
 from streamjoin.relations.stream import StoredStream
 from streamjoin.tuples import NO_ROW, Int64s, Pairs, Rows
 from streamjoin_common.language.kinds import R_ONLY, R_UNMATCHED, S_UNMATCHED
@@ -32,12 +34,12 @@ class Result(NamedTuple):
     ----------
     pairs : Pairs
         By position in the streams, :data:`~streamjoin.tuples.NO_ROW` for a missing side.
-    ts : ndarray of int64, shape (rows,), or None
+    ts : ndarray of int64, shape (rows,), Later or None
         The rows' times; None where they are those of the later tuples.
     """
 
     pairs: Pairs
-    ts: Int64s | None
+    ts: Int64s | Later | None
 
 
 class Alone(NamedTuple):
@@ -55,8 +57,9 @@ def result(job: Job, pairs: Pairs, order: str = "none", alone: Alone | None = No
     job : Job
         The join; :attr:`Job.how` is the kind.
     pairs : Pairs
-        All pairs of the inner join, by position, in the engine's order. With ``alone`` those that
-        the kind needs: under ``semi`` the first of each tuple of R, under ``anti`` none.
+        All pairs of the inner join, by position, in the engine's order. Under ``semi`` and
+        ``anti`` the first of each tuple of R are enough; with ``alone`` those that the kind needs:
+        under ``semi`` the first of each tuple of R, under ``anti`` none.
     order : str
         The order that the pairs are in; but for ``"none"`` the other rows take their place in it.
     alone : Alone, optional
@@ -69,6 +72,8 @@ def result(job: Job, pairs: Pairs, order: str = "none", alone: Alone | None = No
         single = in_order(single)
     if job.how in R_ONLY:
         return single
+    if order == "none":
+        return _behind(job, pairs, single)
     return merged(Result(pairs, job.later_ts(pairs)), single, order)
 
 
@@ -122,13 +127,16 @@ def with_partner(job: Job, pairs: Pairs) -> Result:
     if isinstance(job.r, StoredStream):  # rows are called by numbers of any size
         numbers, r_rows = np.unique(r_rows, return_inverse=True)
         tuples = len(numbers)
+    rows = positions(marked(r_rows, np.zeros(tuples, dtype=np.bool_)))
+    named = rows if numbers is None else numbers[rows].astype(np.int64)
+    if job.at_rest:  # all pairs have one time
+        return of_r(named, np.full(len(rows), job.end_us, dtype=np.int64))
     first_us = np.full(tuples, NEVER, dtype=np.int64)
     for start in range(0, len(pairs), STEP_PAIRS):
         step = slice(start, start + STEP_PAIRS)
         later_us = job.later_ts(Pairs(pairs.r_rows[step], pairs.s_rows[step]))
         np.minimum.at(first_us, r_rows[step], later_us)
-    rows = positions(marked(r_rows, np.zeros(tuples, dtype=np.bool_)))
-    return of_r(rows if numbers is None else numbers[rows].astype(np.int64), first_us[rows])
+    return of_r(named, first_us[rows])
 
 
 def of_r(rows: Int64s, ts: Int64s) -> Result:
@@ -206,7 +214,19 @@ def merged(pairs: Result, single: Result, order: str) -> Result:
     )
 
 
+def _behind(job: Job, pairs: Pairs, single: Result) -> Result:
+    """Put single rows behind the pairs."""
+    count = len(pairs)
+    r_rows, s_rows = (np.empty(count + len(single.pairs), dtype=np.int64) for _ in range(2))
+    r_rows[:count], s_rows[:count] = pairs.r_rows, pairs.s_rows
+    r_rows[count:], s_rows[count:] = single.pairs.r_rows, single.pairs.s_rows
+    rows, matched = Pairs(r_rows, s_rows), Pairs(r_rows[:count], s_rows[:count])
+    if job.at_rest:  # all have one time
+        return Result(rows, Later(lambda: job.later_ts(rows)))
+    return Result(rows, Later(lambda: np.concatenate([job.later_ts(matched), times_of(single)])))
+
+
 def times_of(rows: Result) -> Int64s:
     """Return the times of rows that have times of their own."""
     assert rows.ts is not None
-    return rows.ts
+    return rows.ts.compute() if isinstance(rows.ts, Later) else rows.ts

@@ -10,6 +10,7 @@ import numpy as np
 
 from streamjoin import memory
 from streamjoin.inputs.files import arrow
+from streamjoin.tuples import lacking
 from streamjoin_common.decoded import check_fits, string_bytes
 
 
@@ -58,11 +59,10 @@ def take_rows(column: Any, rows: Any) -> Any:
     pa = arrow()
     if not len(column) or not len(rows):
         return pa.nulls(len(rows), column.type)
-    missing = rows < 0
-    mask = missing if missing.any() else None
+    mask = lacking(rows)
     filled = [chunk for chunk in column.chunks if len(chunk)]
     if mask is not None:
-        rows = np.where(missing, 0, rows)
+        rows = np.where(mask, 0, rows)
     if len(filled) == 1:
         return filled[0].take(pa.array(rows, mask=mask))
     ends = np.cumsum([len(chunk) for chunk in filled])

@@ -12,7 +12,7 @@ from streamjoin.inputs.payload import take_rows, takeable, together
 from streamjoin.inputs.sources import Arrays, Later
 from streamjoin.relations.base import Projection
 from streamjoin.relations.stream import RANGE_ROWS, StoredRelation, StoredStream
-from streamjoin.tuples import Int64s, Stream
+from streamjoin.tuples import Int64s, Rows, Stream
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -37,11 +37,11 @@ class Lookup(Protocol):
         """Return names and types before anything is read; dictionaries may be written out later."""
         ...
 
-    def fetched(self, names: Sequence[str], rows: Int64s) -> "Lookup":
+    def fetched(self, names: Sequence[str], rows: Rows) -> "Lookup":
         """Return what holds these rows in memory."""
         ...
 
-    def take(self, name: str, rows: Int64s) -> Any:
+    def take(self, name: str, rows: Rows) -> Any:
         """Return rows of a column as an Arrow array; a row number -1 gives a missing value."""
         ...
 
@@ -87,14 +87,14 @@ class InMemory:
             return self.fields(names)
         return InMemory(empty).fields(names)
 
-    def fetched(self, names: Sequence[str], rows: Int64s) -> "Lookup":
+    def fetched(self, names: Sequence[str], rows: Rows) -> "Lookup":
         """Return itself, ready for so many rows."""
         self.fields(names)
         for name in names:
             self._columns[name] = together(self._columns[name], len(rows))
         return self
 
-    def take(self, name: str, rows: Int64s) -> Any:
+    def take(self, name: str, rows: Rows) -> Any:
         """Take rows of a column."""
         self.fields([name])
         return take_rows(self._columns[name], rows)
@@ -151,7 +151,7 @@ class InStore:
         """Return the fields."""
         return self.fields(names)
 
-    def fetched(self, names: Sequence[str], rows: Int64s) -> "Lookup":
+    def fetched(self, names: Sequence[str], rows: Rows) -> "Lookup":
         """Read rows that are needed, each once.
 
         Raises
@@ -159,7 +159,7 @@ class InStore:
         InputError
             If a row is no longer there.
         """
-        needed = np.unique(rows[rows >= 0])
+        needed = np.unique(rows[rows >= 0]).astype(np.int64)
         parts: list[tuple[Int64s, Any]] = []
         if len(names) and len(needed):
             store = self._open(names)
@@ -178,7 +178,7 @@ class InStore:
         table = pa.concat_tables([part[1] for part in parts]) if parts else empty
         return _Fetched(self, InMemory(table), numbers)
 
-    def take(self, name: str, rows: Int64s) -> Any:
+    def take(self, name: str, rows: Rows) -> Any:
         """Read rows of a column."""
         return self.fetched([name], rows).take(name, rows)
 
@@ -231,10 +231,10 @@ class _Fetched:
 
     declared = fields
 
-    def fetched(self, names: Sequence[str], rows: Int64s) -> "Lookup":
+    def fetched(self, names: Sequence[str], rows: Rows) -> "Lookup":
         return self
 
-    def take(self, name: str, rows: Int64s) -> Any:
+    def take(self, name: str, rows: Rows) -> Any:
         if not len(self._numbers):
             return self._table.take(name, rows)
         found = np.searchsorted(self._numbers, rows).clip(max=len(self._numbers) - 1)
@@ -274,11 +274,11 @@ class NotKept:
 
     declared = fields
 
-    def fetched(self, names: Sequence[str], rows: Int64s) -> "Lookup":
+    def fetched(self, names: Sequence[str], rows: Rows) -> "Lookup":
         """Return itself."""
         return self
 
-    def take(self, name: str, rows: Int64s) -> Any:
+    def take(self, name: str, rows: Rows) -> Any:
         """Return missing values."""
         return arrow().nulls(len(rows))
 

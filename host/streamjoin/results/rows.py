@@ -14,7 +14,7 @@ from streamjoin.inputs.files import arrow
 from streamjoin.results import lookups
 from streamjoin.results.lookups import Lookup
 from streamjoin.results.shown import as_html, as_text
-from streamjoin.tuples import Int64s, Rows, whole
+from streamjoin.tuples import Int64s, Rows, lacking, whole
 from streamjoin_common.installed.checks import not_installed
 from streamjoin_common.language.kinds import R_ONLY
 from streamjoin_common.language.selections import Chosen, Selection
@@ -193,8 +193,8 @@ class Joined(ABC):
                 head[own if names.count(name) > 1 else name] = values
         return head
 
-    def _rows_of(self, side: str, part: slice) -> Int64s:
-        return self._positions["rs".index(side)][part].astype(np.int64)
+    def _rows_of(self, side: str, part: slice) -> Rows:
+        return self._positions["rs".index(side)][part]
 
     def _reader(
         self,
@@ -210,9 +210,9 @@ class Joined(ABC):
         fields: dict[tuple[str, str], Any] = {}
         for side, lookup in self._lookups.items():
             names = [each.column for each in chosen if each.side == side]
-            is_missing = (self._positions["rs".index(side)] < 0).any()
+            some_lack = lacking(self._positions["rs".index(side)]) is not None
             for field in lookup.fields(names) if names else []:
-                fields[side, field.name] = field.with_nullable(True) if is_missing else field
+                fields[side, field.name] = field.with_nullable(True) if some_lack else field
         return _in_order(chosen, fields)
 
     def _made(self, rows: int, chosen: Sequence[Chosen], schema: Any) -> Iterator[Any]:
@@ -319,10 +319,11 @@ def pairs_table(r_rows: Rows, s_rows: Rows, ts: Int64s) -> "pa.Table":
     pa = arrow()
     columns = {}
     for name, rows in (("r_row", r_rows), ("s_row", s_rows)):
-        # Unsigned numbers are none: looking costs as much as a third of the rows.
-        missing = rows < 0 if rows.dtype.kind == "i" else None
-        there = missing is None or not missing.any()
-        columns[name] = pa.array(rows, mask=None if there else missing)
+        columns[name] = pa.array(rows)
+        if (missing := lacking(rows)) is not None:
+            bits = pa.py_buffer(np.packbits(~missing, bitorder="little"))
+            buffers = [bits, columns[name].buffers()[1]]
+            columns[name] = pa.Array.from_buffers(pa.int64(), len(rows), buffers)
     return pa.table({**columns, "ts": ts})  # type: ignore[no-any-return]  # see arrow()
 
 

@@ -150,9 +150,9 @@ def _by_key(
     bits = max(1, len(build).bit_length())
     bounds = np.zeros((1 << bits) + 1, dtype=np.uint32)
     table = np.empty(len(build), dtype=np.uint64)
-    hashing.count(build, 0, len(build), 64 - bits, bounds, True)
+    hashing.count(build, 0, len(build), hashing.FIBONACCI, 64 - bits, bounds, True)
     np.cumsum(bounds, out=bounds)
-    hashing.fill(build, 0, len(build), 64 - bits, bounds, table, True)
+    hashing.fill(build, 0, len(build), hashing.FIBONACCI, 64 - bits, bounds, table, True)
     state = np.zeros(2, dtype=np.int64)
     while state[0] < len(probe):
         out = np.empty((2, OUTPUT_PAIRS), dtype=np.uint32)

@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from streamjoin.bench.calls import CASES, ORDER_SEED, OWN
+from streamjoin.bench.call_cases import CASES
+from streamjoin.bench.calls import ORDER_SEED, OWN
 from streamjoin.cli.benchmarks.kept import kept_records, machine
 from streamjoin.cli.terminal import (
     duration,
@@ -23,7 +24,7 @@ from streamjoin.cli.terminal import (
     say,
 )
 from streamjoin.errors import DeadlineError, StreamJoinError
-from streamjoin.run import load_average
+from streamjoin_common.installed.environment import load_average
 from streamjoin_common.storage import write_text
 
 CASE_DEADLINE_S = 1800
@@ -85,8 +86,9 @@ def _print(results: list[dict[str, Any]], settings: dict[str, Any]) -> None:
         f"{measure} time of a whole call, median of {settings['rounds']} interleaved rounds, each "
         f"in an order of its own (seed {settings['order_seed']}), {threads} "
         f"thread{'s' * (threads > 1)}. Arrow tables in, an Arrow table of row "
-        "numbers out, or of a float64 column of each side. Lower is better; all results are equal. "
-        "A case without a number has the tuples of the case above with the same keys."
+        "numbers out, or of a float64 column of each side, or of these and R's keys. Lower is "
+        "better; all results are equal. A case without a number has the tuples of the case above "
+        "with the same keys."
     )
 
 

@@ -31,7 +31,7 @@ from streamjoin.errors import InputError
 from streamjoin.report.crossover import render_crossover
 from streamjoin.report.page import write_page
 from streamjoin.report.stored import crossover
-from streamjoin.run import load_average
+from streamjoin_common.installed.environment import load_average
 from streamjoin_common.storage import check_writable, write_text
 
 RECORDS, PAGE = "cpu-fpga.json", "report.html"

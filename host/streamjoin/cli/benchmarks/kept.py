@@ -6,11 +6,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from streamjoin import run as runs
 from streamjoin.bench import points
 from streamjoin.cli.terminal import say
 from streamjoin.errors import InputError
 from streamjoin_common import storage
+from streamjoin_common.installed.environment import environment
 
 CHECK = "check"
 """Under it a result holds the digest of all else that it says."""
@@ -65,7 +65,7 @@ def alone(folder: Path) -> Iterator[None]:
 
 def machine() -> dict[str, Any]:
     """Return what results depend on of the machine: all but what changes from run to run."""
-    found = runs.environment()
+    found = environment()
     return {name: found[name] for name in found if name != "load_average"}
 
 

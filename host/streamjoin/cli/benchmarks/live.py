@@ -5,7 +5,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-from streamjoin import run as runs
 from streamjoin.bench.live import CASES, PREDICATES, WINDOW_TUPLES, measure
 from streamjoin.cli.terminal import (
     duration,
@@ -17,6 +16,7 @@ from streamjoin.cli.terminal import (
     si,
 )
 from streamjoin.errors import InputError
+from streamjoin_common.installed.environment import environment, load_average
 from streamjoin_common.storage import write_text
 
 RECORDS = "live.json"
@@ -42,10 +42,10 @@ def run(args: argparse.Namespace) -> int:
         for predicate in predicates:
             for tuples in CASES:
                 result = measure(tuples, args.size, rounds, threads, predicate)
-                results.append({**result, "measured": {"load_average": runs.load_average()}})
+                results.append({**result, "measured": {"load_average": load_average()}})
                 on_progress(len(results), len(CASES) * len(predicates))
     settings = {"size": args.size, "threads": threads, "rounds": rounds}
-    found = {**settings, "environment": runs.environment(), "cases": results}
+    found = {**settings, "environment": environment(), "cases": results}
     write_text(records, json.dumps(found, indent=2) + "\n", parents=True)
     if args.json:
         print_json(found)

@@ -2,27 +2,31 @@
 
 All threads build one shared hash table over R, each inserting an equal part of its rows; after
 a barrier all probe it with equal parts of S. Beyond the study: equal keys lie side by side instead
-of in a chain, and buckets are prefetched.
+of in a chain, buckets are prefetched, and keys below the number of buckets are not hashed. Where
+each tuple of R is in the result once at most, it leaves the table with its first match.
 """
 
+from dataclasses import replace
 from functools import partial
 from typing import ClassVar
 
 import numpy as np
 
-from streamjoin.engines.base import Knob
+from streamjoin.engines.base import Capabilities, Knob
 from streamjoin.engines.codes import Codes
 from streamjoin.engines.crew import Crew
 from streamjoin.engines.intra.lazy import LazyEngine
-from streamjoin.engines.intra.window import Emitter, WindowTuples
+from streamjoin.engines.intra.window import Emitter, IntraWindowEngine, WindowTuples
 from streamjoin.engines.job import Job
 from streamjoin.metrics import Meter
+from streamjoin_common.language.kinds import R_ONLY
 
 
 class Npj(LazyEngine):
     """No-partitioning hash join: one shared table, parallel build, barrier, parallel probe."""
 
     name: ClassVar[str] = "npj"
+    capabilities: ClassVar[Capabilities] = replace(IntraWindowEngine.capabilities, first_pairs=True)
     knobs: ClassVar[tuple[Knob, ...]] = (
         Knob("load", 1, "Maximum build tuples per bucket, on average.", minimum=1, maximum=64),
     )
@@ -33,7 +37,10 @@ class Npj(LazyEngine):
             table = _SharedTable(window.r_keys, int(job.knobs["load"]), crew, meter)
         meter.holds(table.bytes)
         table.build()
-        crew.on_parts(partial(table.probe, window), len(window.s_keys))
+        if job.how in R_ONLY:
+            table.probe_first(window)
+        else:
+            crew.on_parts(partial(table.probe, window), len(window.s_keys))
 
 
 class _SharedTable:
@@ -43,10 +50,15 @@ class _SharedTable:
     """
 
     def __init__(self, keys: Codes, load: int, crew: Crew, meter: Meter) -> None:
+        from streamjoin.engines.kernels import hashing
+
         self._keys, self._crew, self._meter = keys, crew, meter
         self._alone = crew.threads == 1
         bits = max(1, (len(keys) // load).bit_length())
         self._shift = 64 - bits
+        # Keys that are small, as those that were numbered, are their own buckets.
+        are_small = len(keys) > 0 and int(keys.max()) >> bits == 0
+        self._factor = np.uint64(1 << self._shift) if are_small else hashing.FIBONACCI
         self._bounds = np.zeros((1 << bits) + 1, dtype=np.uint32)
         self._table = np.empty(len(keys), dtype=np.uint64)
 
@@ -67,7 +79,9 @@ class _SharedTable:
 
         for start, stop in self._crew.pieces(first, end):
             with self._meter.phase("build_or_sort"):
-                hashing.count(self._keys, start, stop, self._shift, self._bounds, self._alone)
+                hashing.count(
+                    self._keys, start, stop, self._factor, self._shift, self._bounds, self._alone
+                )
 
     def _fill(self, first: int, end: int) -> None:
         from streamjoin.engines.kernels import hashing
@@ -75,7 +89,14 @@ class _SharedTable:
         for start, stop in self._crew.pieces(first, end):
             with self._meter.phase("build_or_sort"):
                 hashing.fill(
-                    self._keys, start, stop, self._shift, self._bounds, self._table, self._alone
+                    self._keys,
+                    start,
+                    stop,
+                    self._factor,
+                    self._shift,
+                    self._bounds,
+                    self._table,
+                    self._alone,
                 )
 
     def probe(self, window: WindowTuples, first: int, end: int) -> None:
@@ -93,6 +114,7 @@ class _SharedTable:
                         window.s_keys,
                         stop,
                         state,
+                        self._factor,
                         self._shift,
                         self._bounds,
                         self._table,
@@ -100,3 +122,30 @@ class _SharedTable:
                         out_s,
                     )
                     emitter.emit(out_r[:matches], out_s[:matches])
+
+    def probe_first(self, window: WindowTuples) -> None:
+        """Emit the first match of each build tuple, in one thread.
+
+        A tuple leaves the table with it, so that no number of duplicates is compared twice.
+        """
+        from streamjoin.engines.kernels import hashing
+
+        emitter = Emitter(self._meter, window, self._alone)
+        out_r, out_s = (np.empty(len(window.r_keys), dtype=np.uint32) for _ in range(2))
+        first = 0
+        for start, stop in self._crew.pieces(0, len(window.s_keys)):
+            self._crew.check()
+            with self._meter.phase("probe"):
+                end = first + hashing.probe_first(
+                    window.s_keys,
+                    start,
+                    stop,
+                    self._factor,
+                    self._shift,
+                    self._bounds,
+                    self._table,
+                    out_r[first:],
+                    out_s[first:],
+                )
+                emitter.emit(out_r[first:end], out_s[first:end])
+            first = end

@@ -20,6 +20,7 @@ from streamjoin.engines.job import Job
 from streamjoin.memory import prefer_huge_pages, reserved
 from streamjoin.metrics import Meter
 from streamjoin.tuples import Int64s
+from streamjoin_common.language.kinds import R_ONLY
 
 OUTPUT_PAIRS = 1 << 20
 """Maximum pairs of a thread's buffer: large enough for huge pages, small enough to flush often."""
@@ -133,7 +134,7 @@ class IntraWindowEngine(Engine):
 
     def prepare(self, job: Job, report: Report) -> None:
         """Compile the kernels, or load them from the cache, by joining a window of one."""
-        prepared = (self.name, *job.knobs.items())
+        prepared = (self.name, job.how in R_ONLY, *job.knobs.items())
         if prepared not in _PREPARED:
             one = np.zeros(1, dtype=np.uint32)
             with Crew(1) as crew:

@@ -24,15 +24,22 @@ ROW_MASK = U64(0xFFFFFFFF)
 DOWN = U32(0xFFFFFFFF)
 """Minus one, in 32 bits."""
 
+FIBONACCI = U64(0x9E3779B97F4A7C15)
+"""Factor of Fibonacci hashing: the upper bits of a product depend on all bits of the key."""
+
+GONE = ROW_MASK
+"""Row of no tuple: what is behind it in a bucket has left."""
+
 
 @inlined
-def _bucket(key: np.uint32, shift: np.uint64) -> np.uint64:
-    # Fibonacci hashing: the upper bits of the product depend on all bits of the key.
-    return U64(U64(key) * U64(0x9E3779B97F4A7C15)) >> shift
+def _bucket(key: np.uint32, factor: np.uint64, shift: np.uint64) -> np.uint64:
+    return U64(U64(key) * factor) >> shift
 
 
 @kernel
-def count(keys: Codes, first: int, end: int, shift: int, bounds: Codes, alone: bool) -> None:
+def count(
+    keys: Codes, first: int, end: int, factor: np.uint64, shift: int, bounds: Codes, alone: bool
+) -> None:
     """Count rows ``first`` to below ``end`` by bucket; threads may run it at once.
 
     Parameters
@@ -41,6 +48,8 @@ def count(keys: Codes, first: int, end: int, shift: int, bounds: Codes, alone: b
         Keys of the build side.
     first, end : int
         Rows to count.
+    factor : uint64
+        A key's bucket is in the upper bits of its product with it.
     shift : int
         64 minus the table's bucket bits.
     bounds : ndarray of uint32, shape (buckets + 1,)
@@ -51,22 +60,29 @@ def count(keys: Codes, first: int, end: int, shift: int, bounds: Codes, alone: b
     down, last = U64(shift), U64(end)
     for row in range(U64(first), last):
         ahead = row + U64(AHEAD)
-        prefetch(bounds, _bucket(keys[ahead if ahead < last else row], down))
+        prefetch(bounds, _bucket(keys[ahead if ahead < last else row], factor, down))
         if alone:
-            bounds[_bucket(keys[row], down)] += U32(1)
+            bounds[_bucket(keys[row], factor, down)] += U32(1)
         else:
-            fetch_add(bounds, _bucket(keys[row], down), U32(1))
+            fetch_add(bounds, _bucket(keys[row], factor, down), U32(1))
 
 
 @kernel
 def fill(
-    keys: Codes, first: int, end: int, shift: int, bounds: Codes, table: Tuples, alone: bool
+    keys: Codes,
+    first: int,
+    end: int,
+    factor: np.uint64,
+    shift: int,
+    bounds: Codes,
+    table: Tuples,
+    alone: bool,
 ) -> None:
     """Write rows ``first`` to below ``end`` to their buckets; threads may run it at once.
 
     Parameters
     ----------
-    keys, first, end, shift
+    keys, first, end, factor, shift
         As for :func:`count`.
     bounds : ndarray of uint32, shape (buckets + 1,)
         Ends of the buckets before, their beginnings when all rows are written; the last is the
@@ -79,11 +95,11 @@ def fill(
     down, last = U64(shift), U64(end)
     for row in range(U64(first), last):
         far, near = row + U64(2 * AHEAD), row + U64(AHEAD)
-        prefetch(bounds, _bucket(keys[far if far < last else row], down))
-        target = bounds[_bucket(keys[near if near < last else row], down)]
+        prefetch(bounds, _bucket(keys[far if far < last else row], factor, down))
+        target = bounds[_bucket(keys[near if near < last else row], factor, down)]
         prefetch_to_write(table, U64(target - U32(1)))
         key = keys[row]
-        bucket = _bucket(key, down)
+        bucket = _bucket(key, factor, down)
         if alone:
             behind = bounds[bucket]
             bounds[bucket] = behind - U32(1)
@@ -97,6 +113,7 @@ def probe(
     keys: Codes,
     end: int,
     state: Int64s,
+    factor: np.uint64,
     shift: int,
     bounds: Codes,
     table: Tuples,
@@ -113,7 +130,7 @@ def probe(
         Row to stop before.
     state : ndarray of int64, shape (2,)
         Where to resume: row, and offset within its bucket. The row is ``end`` when done.
-    shift, bounds, table
+    factor, shift, bounds, table
         The complete table.
     out_build, out_probe : ndarray of uint32, same shape
         Receive the matching rows.
@@ -128,11 +145,11 @@ def probe(
     row, within = U64(state[0]), U64(state[1])
     while row < last:
         far, near = row + U64(2 * AHEAD), row + U64(AHEAD)
-        prefetch(bounds, _bucket(keys[far if far < last else row], down))
-        near_bucket = _bucket(keys[near if near < last else row], down)
+        prefetch(bounds, _bucket(keys[far if far < last else row], factor, down))
+        near_bucket = _bucket(keys[near if near < last else row], factor, down)
         prefetch(table, U64(bounds[near_bucket]))
         key = keys[row]
-        bucket = _bucket(key, down)
+        bucket = _bucket(key, factor, down)
         start, stop = U64(bounds[bucket]) + within, U64(bounds[bucket + U64(1)])
         within = U64(0)
         fitting = min(stop, start + (room - matches))
@@ -147,4 +164,61 @@ def probe(
             return int(matches)
         row += U64(1)
     state[0], state[1] = row, 0
+    return int(matches)
+
+
+@kernel
+def probe_first(
+    keys: Codes,
+    first: int,
+    end: int,
+    factor: np.uint64,
+    shift: int,
+    bounds: Codes,
+    table: Tuples,
+    out_build: Codes,
+    out_probe: Codes,
+) -> int:
+    """Probe with rows ``first`` to below ``end``; a build tuple leaves with its first match.
+
+    Parameters
+    ----------
+    keys, factor, shift, bounds
+        As for :func:`probe`.
+    table : ndarray of uint64
+        The complete table. Those left of a bucket move to its beginning, and a tuple with row
+        :data:`GONE` behind them.
+    out_build, out_probe : ndarray of uint32
+        Receive the matching rows; as long as there are tuples left.
+
+    Returns
+    -------
+    int
+        Matches written.
+    """
+    down, last = U64(shift), U64(end)
+    matches = U64(0)
+    for row in range(U64(first), last):
+        far, near = row + U64(2 * AHEAD), row + U64(AHEAD)
+        prefetch(bounds, _bucket(keys[far if far < last else row], factor, down))
+        near_bucket = _bucket(keys[near if near < last else row], factor, down)
+        prefetch(table, U64(bounds[near_bucket]))
+        key = keys[row]
+        bucket = _bucket(key, factor, down)
+        at, stop = U64(bounds[bucket]), U64(bounds[bucket + U64(1)])
+        left = at
+        while at < stop:
+            packed = table[at]
+            if packed & ROW_MASK == GONE:
+                break
+            if packed >> U64(32) == U64(key):
+                out_build[matches] = U32(packed & ROW_MASK)
+                out_probe[matches] = U32(row)
+                matches += U64(1)
+            else:
+                table[left] = packed
+                left += U64(1)
+            at += U64(1)
+        if left < at:
+            table[left] = GONE
     return int(matches)

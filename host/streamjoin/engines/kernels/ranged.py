@@ -8,7 +8,7 @@ bucket descend and bisection locates a range of them.
 import numpy as np
 from numpy.typing import NDArray
 
-from streamjoin.engines.kernels.hashing import _bucket
+from streamjoin.engines.kernels.hashing import FIBONACCI, _bucket
 from streamjoin.engines.kernels.jit import kernel
 from streamjoin.engines.kernels.prefetch import AHEAD, prefetch
 
@@ -63,7 +63,7 @@ def probe_ranged(
         Where to resume: row, and how many tuples of its bucket are done. The row is ``len(keys)``
         when all are.
     shift, bounds, table
-        The complete table, of one thread.
+        The complete table, of one thread, made with the factor ``FIBONACCI``.
     out_build, out_probe : ndarray of uint32, same shape
         Receive the matching rows.
 
@@ -77,11 +77,11 @@ def probe_ranged(
     row, within = U64(state[0]), U64(state[1])
     while row < last:
         far, near = row + U64(2 * AHEAD), row + U64(AHEAD)
-        prefetch(bounds, _bucket(keys[far if far < last else row], down))
-        near_bucket = _bucket(keys[near if near < last else row], down)
+        prefetch(bounds, _bucket(keys[far if far < last else row], FIBONACCI, down))
+        near_bucket = _bucket(keys[near if near < last else row], FIBONACCI, down)
         prefetch(table, U64(bounds[near_bucket]))
         key, first, end = U64(keys[row]), U64(firsts[row]), U64(ends[row])
-        bucket = _bucket(keys[row], down)
+        bucket = _bucket(keys[row], FIBONACCI, down)
         start, stop = U64(bounds[bucket]), U64(bounds[bucket + U64(1)])
         if within > U64(0):
             at = start + within

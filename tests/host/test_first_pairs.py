@@ -1,0 +1,191 @@
+"""Kinds that need the first pair of each tuple of R alone, and what rows of other kinds cost."""
+
+from collections import defaultdict
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.host import cases
+from tests.host.test_estimate import memory_for
+from tests.host.test_kinds import check
+
+import streamjoin as sj
+from streamjoin import oracle, run
+from streamjoin.advise import choose, thresholds, tree
+from streamjoin.engines import catalog, kinds
+from streamjoin.engines.job import Job
+from streamjoin.engines.kernels import hashing
+from streamjoin.errors import TooLargeError
+from streamjoin.lazy import Later
+from streamjoin.metrics import Meter
+from streamjoin.results.rows import pairs_table
+from streamjoin.tuples import Stream
+from streamjoin_common.language.windows import AllWindow, Window
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    streams=cases.random_streams(60),
+    window=cases.random_windows(frozenset({"all", "tumbling"})),
+    how=st.sampled_from(["semi", "anti"]),
+)
+def test_rows_and_times_are_the_definitions(
+    streams: tuple[Stream, Stream], window: Window, how: str
+) -> None:
+    inner = oracle.join(*streams, cases.EQUI, window)
+    check("npj", *streams, window, how, inner)
+    check("npj", *streams, window, how, inner, load="8")
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("how", ["semi", "anti"])
+def test_many_tuples_of_any_keys(how: str, threads: int) -> None:
+    rng = np.random.default_rng(seed := 11)
+    for keys in (40, 3000, 1 << 31):
+        r = {"k": rng.integers(0, keys, 90_000), "ts": np.sort(rng.integers(0, 900, 90_000))}
+        s = {"k": rng.integers(0, keys, 70_000), "ts": np.sort(rng.integers(0, 900, 70_000))}
+        first = {}
+        for key, time in zip(s["k"].tolist(), s["ts"].tolist(), strict=True):
+            first.setdefault(key, time)
+        found = [key in first for key in r["k"].tolist()]
+        kept = np.flatnonzero(np.array(found) == (how == "semi"))
+        result = sj.join(r, s, on="k", how=how, threads=threads)
+        assert result.metrics["engine"] == "npj"
+        order = np.argsort(result.r_rows)
+        np.testing.assert_array_equal(result.r_rows[order], kept, err_msg=f"seed {seed}")
+        if how == "semi":
+            times = [max(first[int(r["k"][row])], int(r["ts"][row])) for row in kept]
+            assert result.pairs["ts"].to_numpy()[order].tolist() == times
+
+
+def test_duplicates_are_no_pairs_that_are_held() -> None:
+    """A hundred million pairs, and no run may hold more than there are tuples of R."""
+    r, s = {"k": np.zeros(10_000, dtype=np.int64)}, {"k": np.zeros(10_000, dtype=np.int64)}
+    result = sj.join(r, s, on="k", how="semi", max_pairs=10_000)
+    assert len(result) == 10_000
+    assert len(sj.join(r, s, on="k", how="anti", max_pairs=10_000)) == 0
+    with memory_for(pairs=100_000):
+        assert len(sj.join(r, s, on="k", how="semi")) == 10_000
+        with pytest.raises(TooLargeError):
+            sj.join(r, s, on="k", how="semi", engine="prj")
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    build=st.lists(st.integers(0, 9), max_size=30),
+    probe=st.lists(st.integers(0, 9), max_size=30),
+    bits=st.integers(1, 5),
+    factor=st.sampled_from([hashing.FIBONACCI, None]),
+    cut=st.integers(0, 30),
+)
+def test_a_build_tuple_leaves_with_its_first_match(
+    build: list[int], probe: list[int], bits: int, factor: np.uint64 | None, cut: int
+) -> None:
+    keys, others = np.array(build, dtype=np.uint32), np.array(probe, dtype=np.uint32)
+    by = np.uint64(1 << (64 - bits)) if factor is None else factor
+    bounds = np.zeros((1 << bits) + 1, dtype=np.uint32)
+    table = np.empty(len(keys), dtype=np.uint64)
+    hashing.count(keys, 0, len(keys), by, 64 - bits, bounds, True)
+    np.cumsum(bounds, out=bounds)
+    hashing.fill(keys, 0, len(keys), by, 64 - bits, bounds, table, True)
+    rows_of = defaultdict(list)
+    for row, key in enumerate(build):
+        rows_of[key].append(row)
+    cut = min(cut, len(others))
+    for first, end in ((0, cut), (cut, len(others))):
+        out = np.empty((2, len(keys)), dtype=np.uint32)
+        count = hashing.probe_first(
+            others, first, end, by, 64 - bits, bounds, table, out[0], out[1]
+        )
+        expected = [(row, at) for at in range(first, end) for row in rows_of.pop(probe[at], [])]
+        assert sorted(zip(*out[:, :count].tolist(), strict=True)) == sorted(expected)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_small_keys_that_are_their_own_buckets_are_joined_as_others(threads: int) -> None:
+    rng = np.random.default_rng(seed := 5)
+    for highest in (65_534, 65_535, 65_536, 131_071, 131_072, (1 << 32) - 1):
+        r, s = (
+            {"k": np.append(rng.integers(0, highest + 1, 65_535), highest).astype(np.uint32)}
+            for _ in range(2)
+        )
+        found = sj.join(r, s, on="k", engine="npj", threads=threads)
+        right = sj.join(r, s, on="k", engine="mway")
+        assert found.metrics["digest"] == right.metrics["digest"], f"seed {seed}"
+
+
+def test_the_choice_takes_no_sample_where_none_can_change_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def job(rows: int, how: str = "inner") -> Job:
+        streams = cases.dense(rows) if rows < 1 << 18 else (keyed(rows, "r"), keyed(rows, "s"))
+        return Job(*streams, cases.EQUI, AllWindow(), how=how)
+
+    def keyed(rows: int, source: str) -> Stream:
+        keys = np.arange(rows, dtype=np.int32)
+        return Stream({"k": keys, "k2": keys}, np.zeros(rows, dtype=np.int64), source)
+
+    known, path = thresholds.load()
+    assert min(known.high_duplication, known.high_key_skew) >= thresholds.NEVER
+    with monkeypatch.context() as patch:
+        patch.setattr(tree, "measure", None)
+        assert choose(job(1 << 17)).name == "npj"
+        assert choose(job(known.large_tuples)).name == "prj"
+        assert choose(job(known.large_tuples, how="semi")).name == "npj"
+    measured = []
+    reachable = thresholds.Thresholds(**{**known.to_dict(), "high_duplication": 5.0})
+    monkeypatch.setattr(tree.stored, "load", lambda: (reachable, path))
+    monkeypatch.setattr(
+        tree, "measure", lambda *given: (measured.append(given), tree.sized(given[0]))[1]
+    )
+    assert choose(job(1 << 17)).name == "npj"
+    assert len(measured) == 1
+
+
+@pytest.mark.parametrize("ts", [None, [0, 5, 9]])
+def test_times_of_rows_without_an_order_are_computed_when_they_are_looked_at(
+    ts: list[int] | None,
+) -> None:
+    r, s = ({"k": np.array(keys), **({"ts": ts} if ts else {})} for keys in ([1, 2, 3], [3, 1, 9]))
+    engine = catalog.get("npj")
+    resolved = sj.join(r, s, on="k", how="full", engine="npj")
+    outcome = resolved._outcome
+    assert isinstance(outcome.given_times, Later)
+    rows = [tuple(row.values()) for row in resolved.pairs.to_pylist()]
+    last, first_pair, second = (9, 5, 9) if ts else (0, 0, 0)
+    assert sorted(rows, key=str) == sorted(
+        [(0, 1, first_pair), (2, 0, second), (1, None, last), (None, 2, last)], key=str
+    )
+    pairs = kinds.result(outcome.job, run.run(engine, outcome.job).pairs).pairs
+    assert len(pairs) >= 4
+
+
+def test_row_numbers_become_arrow_without_a_copy() -> None:
+    r_rows, s_rows = np.arange(20), np.array([*range(17), -1, -1, -1])
+    for first, second in ((r_rows, s_rows), (s_rows[5:], r_rows[5:])):
+        table = pairs_table(first, second, np.zeros(len(first), dtype=np.int64))
+        for name, rows in (("r_row", first), ("s_row", second)):
+            column = table[name].chunk(0)
+            assert column.buffers()[1].address == rows.ctypes.data
+            assert column.to_pylist() == [None if row < 0 else row for row in rows.tolist()]
+            assert column.null_count == np.count_nonzero(rows < 0)
+            column.validate(full=True)
+
+
+def test_an_emitted_pair_is_the_first_of_its_tuple() -> None:
+    r = cases.stream("r", [0, 0, 3, 4], [1, 2, 1, 7])
+    s = cases.stream("s", [0, 1, 2, 3], [5, 1, 1, 2])
+    engine = catalog.get("npj")
+    job = run.complete(engine, Job(r, s, cases.EQUI, AllWindow(), how="semi"), None)
+    meter = Meter()
+    meter.start()
+    engine.prepare(job, lambda _: None)
+    engine.run(job, None, meter)
+    meter.stop()
+    found = meter.pairs()
+    assert sorted(zip(found.r_rows.tolist(), found.s_rows.tolist(), strict=True)) == [
+        (0, 1),
+        (1, 3),
+        (2, 1),
+    ]
