@@ -130,7 +130,7 @@ def with_partner(job: Job, pairs: Pairs) -> Result:
     rows = positions(marked(r_rows, np.zeros(tuples, dtype=np.bool_)))
     named = rows if numbers is None else numbers[rows].astype(np.int64)
     if job.at_rest:  # all pairs have one time
-        return of_r(named, np.full(len(rows), job.end_us, dtype=np.int64))
+        return of_r(named, Later(lambda: np.full(len(rows), job.end_us, dtype=np.int64)))
     first_us = np.full(tuples, NEVER, dtype=np.int64)
     for start in range(0, len(pairs), STEP_PAIRS):
         step = slice(start, start + STEP_PAIRS)
@@ -139,7 +139,7 @@ def with_partner(job: Job, pairs: Pairs) -> Result:
     return of_r(named, first_us[rows])
 
 
-def of_r(rows: Int64s, ts: Int64s) -> Result:
+def of_r(rows: Int64s, ts: Int64s | Later) -> Result:
     """Return tuples of R without one of S."""
     return Result(Pairs(rows, np.full(len(rows), NO_ROW, dtype=np.int64)), ts)
 

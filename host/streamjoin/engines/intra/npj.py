@@ -46,7 +46,7 @@ class Npj(LazyEngine):
 class _SharedTable:
     """The hash table that all threads build and probe together.
 
-    Memory: 8 bytes a build tuple and 4 a bucket, of which there are 1 to 2 for ``load`` tuples.
+    Memory: 8 bytes a build tuple and 4 a bucket, of which there are at most 2 for ``load`` tuples.
     """
 
     def __init__(self, keys: Codes, load: int, crew: Crew, meter: Meter) -> None:
@@ -55,9 +55,12 @@ class _SharedTable:
         self._keys, self._crew, self._meter = keys, crew, meter
         self._alone = crew.threads == 1
         bits = max(1, (len(keys) // load).bit_length())
-        self._shift = 64 - bits
+        highest = int(keys.max()) if len(keys) else 0
         # Keys that are small, as those that were numbered, are their own buckets.
-        are_small = len(keys) > 0 and int(keys.max()) >> bits == 0
+        are_small = highest >> bits == 0
+        if are_small:
+            bits = max(1, highest.bit_length())
+        self._shift = 64 - bits
         self._factor = np.uint64(1 << self._shift) if are_small else hashing.FIBONACCI
         self._bounds = np.zeros((1 << bits) + 1, dtype=np.uint32)
         self._table = np.empty(len(keys), dtype=np.uint64)
