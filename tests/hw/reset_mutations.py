@@ -47,6 +47,16 @@ RESET_MUTATIONS = {
         "test_soft_reset.py::test_an_offered_word_stays_until_it_is_taken[trailer]",
         "an offered beat was withdrawn",
     ),
+    "soft-reset-ends-before-the-last-core-has-it": Mutation(
+        Fault(
+            "rtl.top",
+            "with m.If(lasting.any()):",
+            "with m.If(0):",
+            "results that cores had before a reset get into trees that are empty again",
+        ),
+        "test_soft_reset.py::test_nothing_of_before_is_left_wherever_a_reset_comes[wide]",
+        "after",
+    ),
     "tree-not-emptied": Mutation(
         Fault(
             "rtl.trees",

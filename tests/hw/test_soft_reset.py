@@ -23,6 +23,7 @@ DESIGNS = {
     "chain": DesignParams(cores=1, segment_tuples=2),
     "fast": DesignParams(cores=1, segment_tuples=2, forward="fast"),
     "split": DesignParams(design="splitjoin", cores=1, segment_tuples=2),
+    "wide": DesignParams(design="splitjoin", cores=5, segment_tuples=2, merge_arity=2),
     "shared": DesignParams(
         design="splitjoin", cores=1, segment_tuples=2, probes=2, comparators="shared"
     ),
@@ -320,3 +321,28 @@ def test_an_offered_word_stays_until_it_is_taken(held: str) -> None:
         assert await bench.read("control") == ENABLE
 
     run(BoardTop(DESIGNS["chain"]), scenario)
+
+
+@pytest.mark.parametrize("name", ["chain", "fast", "split", "wide"])
+def test_nothing_of_before_is_left_wherever_a_reset_comes(name: str) -> None:
+    """Cores that are reset later than others have results that must not get into their trees."""
+
+    async def scenario(bench: Bench) -> None:
+        bench.set(m_axis_results_tready=1)
+        await bench.write("control", ENABLE)
+        for delay in range(24):
+            bench.send(*((side, 5, 100 + k) for k in range(2) for side in (SIDE_R, SIDE_S)))
+            while bench.waiting:
+                await bench.tick()
+            await bench.tick(delay)
+            await bench.write("control", ENABLE | SOFT_RESET)
+            while await bench.read("control") & SOFT_RESET:
+                pass
+            bench.given.clear()
+            bench.send((SIDE_R, 5, 1), (SIDE_S, 5, 2), last=True)
+            for _ in range(PATIENCE_CYCLES):
+                await bench.tick()
+            payloads = {bench.given[0] >> 128 & 0xFF, bench.given[0] >> 160 & 0xFF}
+            assert (len(bench.given), payloads) == (2, {1, 2}), f"after {delay} cycles"
+
+    run(Top(DESIGNS[name]), scenario)
