@@ -1,18 +1,25 @@
-"""What a field of a CSV file means where Arrow's reader leaves it open.
+"""What a CSV file means where Arrow's reader leaves it open, or is told too little.
 
-An empty field is a missing value, of strings too; only ``""`` in quotes is the empty string. ``NA``
-and the like are missing values where a column has nothing else, unless a field is in quotes. A line
-without anything is a row of a file with one column, and none of a file with several.
+A line end in quotes is a part of its field. An empty field is a missing value, of strings too; only
+``""`` in quotes is the empty string. ``NA`` and the like are missing values where a column has
+nothing else, unless a field is in quotes. A line without anything is a row of a file with one
+column, and none of a file with several.
 """
 
 import io
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 LINE_ENDS = (b"\n", b"\r", b"")
 """Last bytes of input whose last line has its end; nothing has none."""
+
+BLOCK_BYTES = (1 << 20, 1 << 26, (1 << 31) - 1)
+"""Bytes that are read at once: the next where a line is longer, up to Arrow's maximum."""
+
+TAIL_BYTES = 4
+"""Last bytes of a file that say whether its quotes are closed: two, and a line end."""
 
 
 class _Ended(io.RawIOBase):
@@ -50,6 +57,28 @@ def opened(path: Path) -> Any:
         return path if file.read(1) in LINE_ENDS else io.BufferedReader(_Ended(path))
 
 
+def schema(csv: Any, opened: Callable[[], Any]) -> Any:
+    """Return the names and types of a file's columns, types as its first block has them."""
+    parse = csv.ParseOptions(newlines_in_values=True)
+
+    def begun(read: Any) -> Any:
+        with csv.open_csv(opened(), read_options=read, parse_options=parse) as lines:
+            return lines.schema
+
+    return in_blocks(csv, begun)
+
+
+def in_blocks(csv: Any, read: Callable[[Any], Any]) -> Any:
+    """Read in larger blocks where a line is longer than one."""
+    for block_bytes in BLOCK_BYTES:
+        try:
+            return read(csv.ReadOptions(block_size=block_bytes))
+        except ValueError as error:  # Arrow's are that
+            if "straddl" not in str(error) or block_bytes == BLOCK_BYTES[-1]:
+                raise
+    raise AssertionError("no block is left")
+
+
 def read(
     csv: Any, compute: Any, opened: Callable[[], Any], names: list[str], wanted: list[str] | None
 ) -> Any:
@@ -69,11 +98,14 @@ def read(
     Returns
     -------
     pyarrow.Table
+
+    Raises
+    ------
+    ValueError
+        If the file ends in quotes.
     """
-    parse = _parsing(csv, names)
-    table = csv.read_csv(
-        opened(), parse_options=parse, convert_options=csv.ConvertOptions(include_columns=wanted)
-    )
+    table = _read(csv, opened, names, csv.ConvertOptions(include_columns=wanted))
+    _refuse_open_quotes(csv, opened, names)
     once = {each.name: each for each in table.schema if table.column_names.count(each.name) == 1}
     unclear = [
         name
@@ -92,8 +124,39 @@ def read(
     return table
 
 
-def _parsing(csv: Any, names: list[str]) -> Any:
-    return csv.ParseOptions(ignore_empty_lines=len(names) > 1)
+def _read(csv: Any, opened: Callable[[], Any], names: list[str], convert: Any) -> Any:
+    parse = csv.ParseOptions(ignore_empty_lines=len(names) > 1, newlines_in_values=True)
+    return in_blocks(
+        csv,
+        lambda read: csv.read_csv(
+            opened(), read_options=read, parse_options=parse, convert_options=convert
+        ),
+    )
+
+
+def _refuse_open_quotes(csv: Any, opened: Callable[[], Any], names: list[str]) -> None:
+    """Refuse a file that ends in a field in quotes, which are not closed.
+
+    The reader takes the rest of the file for the field, with its last line end. A field in closed
+    quotes ends so only right before the closing one.
+    """
+    count, tail = 0, b""
+    for piece in _pieces(opened()):
+        count += piece.count(b'"')
+        tail = (tail + piece)[-TAIL_BYTES:]
+    if count % 2 == 0 or names.count(names[-1]) > 1:  # where each has its partner, they are closed
+        return
+    last = read_strings(csv, opened, names, names[-1:]).column(0)
+    value = (last[-1].as_py() if len(last) else None) or ""
+    ended = tail.removesuffix(b"\n").removesuffix(b"\r")
+    if value.endswith(("\n", "\r")) and not ended.endswith((b'\n"', b'\r"')):
+        raise ValueError("it ends in quotes: it was cut off, or a quote is missing")
+
+
+def _pieces(source: Any) -> Iterator[bytes]:
+    with source.open("rb") if isinstance(source, Path) else source as file:
+        while piece := file.read(BLOCK_BYTES[0]):
+            yield piece
 
 
 def read_strings(
@@ -111,4 +174,4 @@ def read_strings(
         strings_can_be_null=True,
         quoted_strings_can_be_null=False,
     )
-    return csv.read_csv(opened(), parse_options=_parsing(csv, names), convert_options=strings)
+    return _read(csv, opened, names, strings)

@@ -9,12 +9,12 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from streamjoin_common import csv_fields
 from streamjoin_common.errors import InputError
 
 OFFSET_BYTES = 4
 """Bytes of a string's offset, beside its own."""
 
-CSV_BLOCK_BYTES = 1 << 20
 CSV_GROWTH = 16
 """A CSV file that takes less than this many times its size fits without a look into it."""
 
@@ -183,6 +183,11 @@ def csv_bytes(csv: Any, path: str | Path, free_bytes: int) -> int:
     size = Path(path).stat().st_size
     if size * CSV_GROWTH <= free_bytes:
         return 0
-    with csv.open_csv(str(path), csv.ReadOptions(block_size=CSV_BLOCK_BYTES)) as reader:
-        first = reader.read_next_batch()
-    return int(first.nbytes * max(1, size // CSV_BLOCK_BYTES))
+    parse = csv.ParseOptions(newlines_in_values=True)
+
+    def grown(read: Any) -> int:
+        with csv.open_csv(str(path), read, parse) as reader:
+            first = reader.read_next_batch()
+        return int(first.nbytes * max(1, size // read.block_size))
+
+    return int(csv_fields.in_blocks(csv, grown))

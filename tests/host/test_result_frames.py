@@ -1,6 +1,7 @@
 """Joined rows as data frames, and as they are printed: names and digits."""
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import streamjoin as sj
@@ -29,3 +30,26 @@ def test_pandas_gets_every_digit_of_integers_beside_missing_values(kind: str) ->
     assert sorted(found.dropna().tolist()) == sorted([wide, other])
     assert found.isna().sum() == 1
     assert str(result.to_pandas("s.k")["k"].dtype) == "float64"  # as pandas' own merge
+
+
+def test_integers_inside_of_other_columns_keep_their_digits() -> None:
+    exact, wide = (1 << 53) - 1, (1 << 53) + 1
+    map_type = pa.map_(pa.string(), pa.uint64())
+    for value in (exact, wide):
+        r = pa.table(
+            {
+                "k": [1, 2],
+                "s": pa.array([{"a": value}, {"a": None}]),
+                "l": pa.array([[value, None], None]),
+                "m": pa.array([[("x", value), ("y", None)], None], map_type),
+                "n": pa.array([[[value, None]], [[]]]),
+                "other": pa.array([[1, None], [2]]),
+            }
+        )
+        frame = sj.join(r, {"k": [1, 2]}, on="k", engine="npj").to_pandas(["r.*"])
+        frame = frame.set_index("k").loc[1]
+        assert int(frame["s"]["a"]) == value
+        assert int(frame["l"][0]) == value
+        assert int(frame["m"][0][1]) == value
+        assert int(frame["n"][0][0]) == value
+        assert frame["other"].dtype == float

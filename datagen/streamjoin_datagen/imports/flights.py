@@ -176,7 +176,8 @@ def read_csv(path: Path) -> pa.Table:
             opened = io.BytesIO(archive.read(names[0]))
     convert = pyarrow.csv.ConvertOptions(null_values=["NA", ""], strings_can_be_null=True)
     try:
-        return pyarrow.csv.read_csv(opened, convert_options=convert)
+        parse = pyarrow.csv.ParseOptions(newlines_in_values=True)
+        return pyarrow.csv.read_csv(opened, parse_options=parse, convert_options=convert)
     except (pa.ArrowException, OSError) as error:
         raise SpecError(f"{path}: cannot be read: {error}") from error
 

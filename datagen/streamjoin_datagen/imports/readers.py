@@ -22,9 +22,8 @@ def csv_table(_stream: str, path: Path) -> pa.Table:
     _check_fits(path, lambda free: decoded.csv_bytes(pyarrow.csv, path, free))
 
     def read(file: Path) -> pa.Table:
-        with pyarrow.csv.open_csv(csv_fields.opened(file)) as lines:
-            names = lines.schema.names
         opened = partial(csv_fields.opened, file)
+        names = csv_fields.schema(pyarrow.csv, opened).names
         table: pa.Table = csv_fields.read(pyarrow.csv, pc, opened, names, None)
         return table
 
@@ -83,7 +82,7 @@ def _read(kind: str, path: Path, reader: Callable[[Path], pa.Table]) -> pa.Table
         raise SpecError(f"{path} is empty: it needs at least the names of its columns")
     try:
         table = reader(path)
-    except (pa.ArrowInvalid, OSError) as error:
+    except (pa.ArrowInvalid, OSError, ValueError) as error:
         reason = str(error).splitlines()[0].rstrip(". ")
         raise SpecError(f"{path} cannot be read as {kind}: {reason}") from error
     twice = {name for name in table.column_names if table.column_names.count(name) > 1}

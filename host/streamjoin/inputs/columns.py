@@ -42,7 +42,9 @@ TIME_UNITS = frozenset({"D", "s", "ms", "us", "ns"})
 MIN_INT, MAX_INT = -(1 << 63), (1 << 64) - 1
 """Of the integers that a column can hold."""
 
-JOINABLE = "join columns are numbers, strings, bytes, bools or times"
+JOINABLE = (
+    "join columns are numbers, strings, bytes, bools, dates, timestamps or durations, so cast it"
+)
 
 MICROSECONDS = {"s": 1_000_000, "ms": 1_000, "us": 1}
 """Microseconds of each unit that has whole ones."""

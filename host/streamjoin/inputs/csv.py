@@ -51,7 +51,7 @@ def read_csv(
         Those that are read; None takes all.
     columns : list of str
         Those that are compared: their integers must be exact, and values that are missing because
-        of how they are written are warned of.
+        of how they are written are warned of. Of others, integers that lose digits are warned of.
     source : str
         What messages call the file.
 
@@ -65,25 +65,79 @@ def read_csv(
     from pyarrow import types
 
     table: Any = csv_fields.read(pv, pc, opened, names, wanted)
-    for column in set(columns) & set(table.column_names):
+    for column in table.column_names:
         if table.column_names.count(column) > 1:
             continue
         if types.is_floating(table[column].type):
-            _refuse_inexact(pc.max(pc.abs(table[column])).as_py(), column, source)
-        elif types.is_null(table[column].type):
+            largest = pc.max(pc.abs(table[column])).as_py()
+            if largest is None or largest < INEXACT:
+                continue
+            if column in columns:
+                _refuse_inexact(largest, column, source)
+            fields = csv_fields.read_strings(pv, opened, names, [column])
+            _warn_of_digits(fields[column], column, source)
+        elif types.is_null(table[column].type) and column in columns:
             fields = csv_fields.read_strings(pv, opened, names, [column])
             _warn_of_marks(fields[column], column, source)
     return table  # type: ignore[no-any-return]  # pyarrow's
 
 
-def _refuse_inexact(largest: float | None, column: str, source: str) -> None:
-    if largest is None or largest < INEXACT:
-        return
+def of_one_type(tables: list[Any]) -> list[Any]:
+    """Give columns of several files one type where each file alone said too little.
+
+    A column without a value takes the type of the others. Integers of one file become the
+    floating-point numbers of another one where these are exact.
+    """
+    from pyarrow import float64, int64, null, types
+
+    for name in tables[0].column_names:
+        at = [table.schema.get_field_index(name) for table in tables]
+        if -1 in at:  # not there, or twice
+            continue
+        columns = [table.column(k) for table, k in zip(tables, at, strict=True)]
+        known = [column.type for column in columns if not types.is_null(column.type)]
+        kinds: dict[Any, Any] = {null(): known[0] if known else null()}
+        if set(known) == {int64(), float64()} and all(map(_is_exact, columns)):
+            kinds[int64()] = float64()
+            kinds[null()] = float64()
+        tables = [
+            table.set_column(k, name, column.cast(kinds.get(column.type, column.type)))
+            for table, k, column in zip(tables, at, columns, strict=True)
+        ]
+    return tables
+
+
+def _is_exact(column: Any) -> bool:
+    """Whether integers are all exact as floating-point numbers."""
+    import pyarrow.compute as pc
+    from pyarrow import types
+
+    if not types.is_integer(column.type):
+        return True
+    lowest, highest = pc.min(column).as_py(), pc.max(column).as_py()
+    return highest is None or max(-lowest, highest) < INEXACT
+
+
+def _refuse_inexact(largest: float, column: str, source: str) -> None:
     held = "an infinite number" if isinf(largest) else "numbers from 2**53 on"
     raise InputError(
         f"{source}: column {column!r} holds {held}, where the floating-point numbers of CSV lose "
         "digits of integers: store it as Parquet"
     )
+
+
+def _warn_of_digits(fields: Any, column: str, source: str) -> None:
+    """Warn where an integer is not what was read."""
+    import pyarrow.compute as pc
+
+    written = fields.filter(pc.match_substring_regex(fields, r"^\s*[-+]?\d{16,}\s*$"))
+    for field in written.unique().to_pylist():
+        if int(float(field)) != int(field):
+            warn_caller(
+                f"{source}: column {column!r} holds {field.strip()}, of which floating-point "
+                "numbers of CSV lose digits: store it as Parquet to keep them"
+            )
+            return
 
 
 def _warn_of_marks(fields: Any, column: str, source: str) -> None:

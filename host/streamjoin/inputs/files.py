@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from streamjoin import memory
 from streamjoin.errors import InputError, NoColumnError, UnavailableError, in_one_line
-from streamjoin.inputs.csv import read_csv, refuse_other_marks
+from streamjoin.inputs.csv import of_one_type, read_csv, refuse_other_marks
 from streamjoin_common import csv_fields, decoded
 from streamjoin_common.installed.checks import not_installed
 from streamjoin_common.language.arrivals import ArrivalColumn
@@ -93,6 +93,9 @@ def read_table(
     if len(files) == 1:
         return _read(files[0], columns, arrival)
     tables = [_read(file, columns, arrival) for file in files]
+    remedy = ""
+    if all(file.suffix.lower() == ".csv" for file in files):
+        tables, remedy = of_one_type(tables), ": store them as Parquet, which keeps types"
     first = tables[0]
     for file, table in zip(files, tables, strict=True):
         for have, expected in ((table, first), (first, table)):
@@ -100,7 +103,7 @@ def read_table(
             if other is not None:
                 raise InputError(
                     f"{file}: has not the columns of {files[0]}: {other.name!r} is {other.type} in "
-                    f"{'it' if have is table else 'that'} alone"
+                    f"{'it' if have is table else 'that'} alone{remedy}"
                 )
     same = [table.select(first.column_names) for table in tables]
     return arrow().concat_tables(same)  # type: ignore[no-any-return]  # see arrow()
@@ -120,8 +123,8 @@ def schema_of(path: Path) -> "pa.Schema":
         if path.is_dir() or path.suffix.lower() in {".parquet", ".pq"}:
             return import_module("pyarrow.parquet").ParquetDataset(path).schema  # type: ignore[no-any-return]  # pyarrow's
         if path.suffix.lower() == ".csv":
-            with import_module("pyarrow.csv").open_csv(csv_fields.opened(path)) as lines:
-                return lines.schema  # type: ignore[no-any-return]  # pyarrow's
+            csv = import_module("pyarrow.csv")
+            return csv_fields.schema(csv, lambda: csv_fields.opened(path))  # type: ignore[no-any-return]  # pyarrow's
         with pa.memory_map(str(path)) as source:
             return _open_ipc(pa, source).schema  # type: ignore[no-any-return]  # see arrow()
     except (pa.ArrowException, OSError, ValueError) as error:
@@ -147,7 +150,7 @@ def _read(path: Path, columns: list[str] | None, arrival: ArrivalColumn | None) 
         if not path.exists():
             raise InputError(f"{path}: there is no such file")
         if not is_folder and not path.is_file():
-            raise InputError(f"{path}: is no regular file")
+            raise InputError(f"{path}: is no regular file: a pipe is read with - in its place")
         if is_folder or suffix in {".parquet", ".pq"}:
             return _read_parquet(path, columns, arrival)
         if suffix in {".arrow", ".ipc", ".feather"}:

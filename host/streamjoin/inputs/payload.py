@@ -4,6 +4,7 @@ Arrow takes no rows of strings and bytes that lie in views, nor of runs (run-end
 own or inside of lists, structs, maps, unions and extension types. Those are written out before.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -94,6 +95,31 @@ def together(column: Any, rows: int) -> Any:
     if len(filled) < 2 or rows < len(column) // 2 or column.nbytes >= 1 << 31:
         return column
     return arrow().chunked_array([arrow().concat_arrays(filled)])
+
+
+def integers_within(column: Any) -> Iterator[Any]:
+    """Yield the 64-bit integers inside of lists, structs and maps of a column, as arrays."""
+    pa = arrow()
+    for chunk in column.chunks:
+        waiting = list(_inside(pa, chunk))
+        while waiting:
+            array = waiting.pop()
+            if array.type in (pa.int64(), pa.uint64()):
+                yield array
+            waiting += _inside(pa, array)
+
+
+def _inside(pa: Any, array: Any) -> Iterator[Any]:
+    """Yield the arrays of which an array is made."""
+    kind, types = array.type, pa.types
+    if isinstance(kind, pa.BaseExtensionType):
+        yield from _inside(pa, array.storage)
+    elif types.is_struct(kind):
+        yield from array.flatten()
+    elif types.is_map(kind):
+        yield from (array.keys, array.items)
+    elif hasattr(array, "flatten"):
+        yield array.flatten()
 
 
 def _one_dictionary(pa: Any, column: Any) -> Any:

@@ -2,6 +2,7 @@
 
 import io
 from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -85,11 +86,10 @@ def read_piped(
         if not first.startswith(IPC_FILE):
             read = whole.read()
             lines = pa.py_buffer(read if read[-1:] in csv_fields.LINE_ENDS else read + b"\n")
-            with import_module("pyarrow.csv").open_csv(pa.BufferReader(lines)) as opened:
-                names = opened.schema.names
+            opened = partial(pa.BufferReader, lines)
+            names = csv_fields.schema(import_module("pyarrow.csv"), opened).names
             refuse_other_marks(names, SOURCE)
-            kept = _kept(names, needed)
-            return read_csv(lambda: pa.BufferReader(lines), names, kept, keys, SOURCE)
+            return read_csv(opened, names, _kept(names, needed), keys, SOURCE)
         table = read_ipc(pa.BufferReader(whole.read()), None, None, SOURCE)
     except (pa.ArrowException, OSError, ValueError) as error:
         if isinstance(error, InputError):

@@ -11,6 +11,7 @@ from streamjoin import run
 from streamjoin.engines.job import Job
 from streamjoin.errors import InputError, UnavailableError
 from streamjoin.inputs.files import arrow
+from streamjoin.inputs.payload import integers_within
 from streamjoin.results import lookups
 from streamjoin.results.lookups import Lookup
 from streamjoin.results.shown import as_html, as_text
@@ -147,15 +148,19 @@ class Joined(ABC):
         """Joined rows as a pandas data frame; parameters as of :meth:`table`.
 
         Integers beside missing values become float64, as in pandas' own merge, but ``Int64`` (or
-        ``UInt64``) where float64 has not all their digits.
+        ``UInt64``) where float64 has not all their digits; inside lists, structs and maps they are
+        Python's there.
         """
         pandas, pa = _require("pandas"), arrow()
         kinds = {pa.int64(): pandas.Int64Dtype(), pa.uint64(): pandas.UInt64Dtype()}
         table = self.table(columns, r_suffix, s_suffix)
         frame = table.to_pandas()
         for name in table.column_names:
-            if table[name].type in kinds and _loses_digits(table[name]):
-                frame[name] = table[name].to_pandas(types_mapper=kinds.get)
+            column = table[name]
+            if column.type in kinds and _loses_digits(column):
+                frame[name] = column.to_pandas(types_mapper=kinds.get)
+            elif any(map(_loses_digits, integers_within(column))):
+                frame[name] = column.to_pandas(integer_object_nulls=True)
         return frame
 
     def to_polars(
@@ -272,7 +277,7 @@ def _loses_digits(column: Any) -> bool:
     """Whether integers beside missing values have digits that float64 has not."""
     if not column.null_count or column.null_count == len(column):
         return False
-    present = column.drop_null().to_numpy()
+    present = column.drop_null().to_numpy(zero_copy_only=False)
     return max(int(present.max()), -int(present.min())) > 1 << 53
 
 
