@@ -54,7 +54,7 @@ RESET_MUTATIONS = {
             "with m.If(0):",
             "results that cores had before a reset get into trees that are empty again",
         ),
-        "test_soft_reset.py::test_nothing_of_before_is_left_wherever_a_reset_comes[wide]",
+        "test_split_model.py::test_cores_that_are_reset_late_give_nothing_of_before",
         "after",
     ),
     "tree-not-emptied": Mutation(
