@@ -18,6 +18,9 @@ LINE_ENDS = (b"\n", b"\r", b"")
 BLOCK_BYTES = (1 << 20, 1 << 26, (1 << 31) - 1)
 """Bytes that are read at once: the next where a line is longer, up to Arrow's maximum."""
 
+UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+"""How text in UTF-16 begins."""
+
 TAIL_BYTES = 4
 """Last bytes of a file that say whether its quotes are closed: two, and a line end."""
 
@@ -58,8 +61,16 @@ def opened(path: Path) -> Any:
 
 
 def schema(csv: Any, opened: Callable[[], Any]) -> Any:
-    """Return the names and types of a file's columns, types as its first block has them."""
+    """Return the names and types of a file's columns, types as its first block has them.
+
+    Raises
+    ------
+    ValueError
+        If it cannot be read as CSV in UTF-8.
+    """
     parse = csv.ParseOptions(newlines_in_values=True)
+    if next(_pieces(opened()), b"").startswith(UTF_16):
+        raise ValueError("it is UTF-16: store it as UTF-8")
 
     def begun(read: Any) -> Any:
         with csv.open_csv(opened(), read_options=read, parse_options=parse) as lines:

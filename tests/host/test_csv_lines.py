@@ -129,3 +129,13 @@ def test_files_that_say_too_little_alone_take_the_types_of_the_others(tmp_path: 
     write("k,v,w\n1,x,a\n")
     with pytest.raises(InputError, match="'v' is double in it alone: store them as Parquet, which"):
         sj.join(files, {"k": [1]}, on="k").table()
+
+
+@pytest.mark.parametrize("order", ["utf-16-le", "utf-16-be"])
+def test_text_in_utf_16_is_called_so(order: str, tmp_path: Path) -> None:
+    text = ("\ufeff" + "k,v\n1,a\n").encode(order)
+    (path := tmp_path / "wide.csv").write_bytes(text)
+    with pytest.raises(InputError, match=r"wide\.csv: cannot be read: it is UTF-16: store it as"):
+        sj.join(path, {"k": [1]}, on="k")
+    with pytest.raises(InputError, match="standard input: cannot be read .*: it is UTF-16: store"):
+        read_piped(io.BytesIO(text), list, ["k"])

@@ -146,9 +146,19 @@ SPLIT_WAY_MUTATIONS = {
     "split-payload-never-written": Mutation(
         Fault(
             "rtl.split.subwindow",
-            "waits.eq((stores | (waits & self.kept)) & ~self.clear)",
-            "waits.eq(stores & ~self.clear)",
+            "waited.eq(waits & self.kept & ~self.clear)",
+            "waited.eq(0)",
             "a payload that could not be stored at once never is",
+        ),
+        f"{DENSE}[2-3-1-none-0.8]",
+        "pairs missing",
+    ),
+    "split-payload-of-no-tuple": Mutation(
+        Fault(
+            "rtl.split.subwindow",
+            "waits.eq((began & stored) | waited)",
+            "waits.eq(began | waited)",
+            "whatever is offered is stored where the next tuple will be, over the oldest one",
         ),
         f"{DENSE}[2-3-1-none-0.8]",
         "pairs missing",
