@@ -137,5 +137,5 @@ def test_text_in_utf_16_is_called_so(order: str, tmp_path: Path) -> None:
     (path := tmp_path / "wide.csv").write_bytes(text)
     with pytest.raises(InputError, match=r"wide\.csv: cannot be read: it is UTF-16: store it as"):
         sj.join(path, {"k": [1]}, on="k")
-    with pytest.raises(InputError, match="standard input: cannot be read .*: it is UTF-16: store"):
+    with pytest.raises(InputError, match=r"standard input: cannot be read .*: it is UTF-16: store"):
         read_piped(io.BytesIO(text), list, ["k"])
