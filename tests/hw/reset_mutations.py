@@ -47,16 +47,6 @@ RESET_MUTATIONS = {
         "test_soft_reset.py::test_an_offered_word_stays_until_it_is_taken[trailer]",
         "an offered beat was withdrawn",
     ),
-    "soft-reset-ends-before-the-last-core-has-it": Mutation(
-        Fault(
-            "rtl.top",
-            "with m.If(lasting.any()):",
-            "with m.If(0):",
-            "results that cores had before a reset get into trees that are empty again",
-        ),
-        "test_split_model.py::test_cores_that_are_reset_late_give_nothing_of_before",
-        "after",
-    ),
     "tree-not-emptied": Mutation(
         Fault(
             "rtl.trees",

@@ -53,26 +53,6 @@ SPLIT_WAY_MUTATIONS = {
         LINK,
         "assert [",
     ),
-    "branches-are-there-at-once": Mutation(
-        Fault(
-            "rtl.core_array",
-            "self.there.eq(Cat(Const(1, 1), self.there[:-1]))",
-            "self.there.eq(-1)",
-            "synthesis makes the branches of a tree one register, whose wires cross the part",
-        ),
-        "test_split_links.py::test_synthesis_makes_no_two_branches_one",
-        "assert",
-    ),
-    "split-tuples-set-out-before-the-branches-are-there": Mutation(
-        Fault(
-            "rtl.core_array",
-            "return self.there[-1] if len(self.there) else Const(1, 1)",
-            "return Const(1, 1)",
-            "what sets out after power-up does not reach every core",
-        ),
-        f"{LEAVES}[5-2-16]",
-        "assert",
-    ),
     "split-link-is-never-shut": Mutation(
         Fault(
             "rtl.split.links",
@@ -146,19 +126,9 @@ SPLIT_WAY_MUTATIONS = {
     "split-payload-never-written": Mutation(
         Fault(
             "rtl.split.subwindow",
-            "waited.eq(waits & self.kept & ~self.clear)",
-            "waited.eq(0)",
+            "waits.eq((stores | (waits & self.kept)) & ~self.clear)",
+            "waits.eq(stores & ~self.clear)",
             "a payload that could not be stored at once never is",
-        ),
-        f"{DENSE}[2-3-1-none-0.8]",
-        "pairs missing",
-    ),
-    "split-payload-of-no-tuple": Mutation(
-        Fault(
-            "rtl.split.subwindow",
-            "waits.eq((began & stored) | waited)",
-            "waits.eq(began | waited)",
-            "whatever is offered is stored where the next tuple will be, over the oldest one",
         ),
         f"{DENSE}[2-3-1-none-0.8]",
         "pairs missing",

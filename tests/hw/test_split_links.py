@@ -1,19 +1,15 @@
 """SplitJoin's long ways: nothing is lost though nothing on its way can wait."""
 
-import json
 import random
-from pathlib import Path
 from typing import Any
 
 import pytest
-from amaranth.back import verilog
 from amaranth.lib import data
 from tests.hw.checks import give, nothing_more, pauses, simulate, take
 
-from streamjoin_hw.flow.yowasp import yosys
 from streamjoin_hw.rtl.queues import LANDING_PLACES, Landing, landing_places
 from streamjoin_hw.rtl.split.array import QUEUED_TUPLES
-from streamjoin_hw.rtl.split.links import Link, Spread, nodes_of
+from streamjoin_hw.rtl.split.links import Link, Spread
 
 SEED = 31
 LAYOUT = data.StructLayout({"number": 8})
@@ -89,14 +85,6 @@ def test_a_queue_at_a_far_end_holds_twice_what_is_on_its_way() -> None:
     assert landing_places(3, 32) == 32
 
 
-async def grown(ctx: Any, spread: Spread) -> None:
-    """Wait until every branch is there: a cycle for each."""
-    nodes = sum(nodes_of(spread.leaves, spread.arity))
-    for cycle in range(nodes + 1):
-        assert ctx.get(spread.complete) == (cycle == nodes)
-        await ctx.tick()
-
-
 SHAPES = [(1, 2, LANDING_PLACES), (5, 2, LANDING_PLACES), (4, 4, 32), (17, 2, LANDING_PLACES)]
 
 
@@ -108,7 +96,6 @@ def test_every_leaf_is_given_every_payload_once_in_its_own_time(
     numbers = [number % 251 for number in range(200)]
 
     async def source(ctx: Any) -> None:
-        await grown(ctx, spread)
         await give(ctx, spread.i, [{"number": number} for number in numbers], pauses(SEED, 0.1))
 
     def taker(k: int) -> Any:
@@ -130,7 +117,6 @@ def test_queues_let_one_core_be_ahead_and_show_what_waits(places: int) -> None:
     count = 3 * places
 
     async def testbench(ctx: Any) -> None:
-        await grown(ctx, spread)
         given: list[list[int]] = [[] for _ in range(5)]
         ctx.set(spread.i.valid, 1)
         sent = waits = 0
@@ -163,7 +149,6 @@ def test_a_spread_takes_a_payload_a_cycle_and_as_many_cycles_as_it_has_levels() 
     chance = random.Random(SEED)
 
     async def testbench(ctx: Any) -> None:
-        await grown(ctx, spread)
         for k in range(9):
             ctx.set(spread.o[k].ready, 1)
         sent = []
@@ -182,19 +167,3 @@ def test_a_spread_takes_a_payload_a_cycle_and_as_many_cycles_as_it_has_levels() 
             await ctx.tick()
 
     simulate(spread, testbench)
-
-
-def test_synthesis_makes_no_two_branches_one(tmp_path: Path) -> None:
-    """Registers that hold the same are merged, unless something keeps them apart."""
-    spread = Spread(LAYOUT, 17, 4)
-    (tmp_path / "spread.v").write_text(verilog.convert(spread, name="spread"))
-    commands = ["read_verilog spread.v", "synth -flatten -top spread", "write_json netlist.json"]
-    yosys(commands, tmp_path, "synthesis of a tree")
-    names = json.loads((tmp_path / "netlist.json").read_text())["modules"]["spread"]["netnames"]
-    nodes = [
-        tuple(names[f"valid{level}_{k}"]["bits"])
-        for level, count in enumerate(nodes_of(17, 4))
-        for k in range(count)
-    ]
-    assert nodes_of(17, 4) == [2, 5]
-    assert len(set(nodes)) == 7

@@ -52,32 +52,6 @@ def registered_sum(m: Module, numbers: Sequence[Value]) -> Value:
         numbers = groups
 
 
-class Branches:
-    """What keeps the branches of a tree of registers apart.
-
-    They hold the same, and a synthesis tool would make one register of them. So each has a
-    flip-flop that says that it is there: 1 for ever, from some cycles after power-up on.
-
-    Parameters
-    ----------
-    many : int
-        Branches that hold the same.
-    """
-
-    def __init__(self, many: int) -> None:
-        self.there = Signal(many, reset_less=True)
-
-    @property
-    def complete(self) -> Value:
-        """Every branch is there; from a register."""
-        return self.there[-1] if len(self.there) else Const(1, 1)
-
-    def grow(self, m: Module) -> None:
-        """Build what says that the branches are there, one after the other."""
-        if len(self.there):
-            m.d.sync += self.there.eq(Cat(Const(1, 1), self.there[:-1]))
-
-
 class CoreInstance(Component):
     """A core by reference to its Verilog module.
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from amaranth.hdl import Cat, ClockDomain, DomainRenamer, Module, Signal, Value
+from amaranth.hdl import Cat, ClockDomain, DomainRenamer, Module, Signal
 from amaranth.lib.wiring import In, Out
 
 from streamjoin_common.contract import (
@@ -18,7 +18,7 @@ from streamjoin_common.contract import (
 from streamjoin_hw.rtl.encode import band_layout
 from streamjoin_hw.rtl.join import Join
 from streamjoin_hw.rtl.registers import Counters, RegisterFile, axi_lite_members, live
-from streamjoin_hw.rtl.split.array import reset_cycles, setting_members
+from streamjoin_hw.rtl.split.array import setting_members
 from streamjoin_hw.rtl.streams import Component
 
 TOP_MODULE = "streamjoin_top"
@@ -29,9 +29,7 @@ class Top(Component):
     """A design with AXI4-Stream in and out and AXI4-Lite control.
 
     No output depends on an input of the same cycle. ``aresetn`` is synchronous; the cycle after
-    it nothing is accepted or offered (in the cycles of
-    :func:`~streamjoin_hw.rtl.split.array.reset_cycles` after that neither), and then the design is
-    empty. A soft reset does the same
+    it nothing is accepted or offered, and then the design is empty. A soft reset does the same
     to everything but the registers, and waits for a beat that is offered: AXI4-Stream lets
     ``aresetn`` alone withdraw it. From the write's response until then no tuple is accepted.
 
@@ -48,7 +46,7 @@ class Top(Component):
     Attributes
     ----------
     restart, closed : Signal
-        1 in the cycles in which reset or soft reset empties the design, and from the request for
+        1 in the cycle in which reset or soft reset empties the design, and from the request for
         it on; no ports.
 
     Members
@@ -126,7 +124,6 @@ class Top(Component):
             file.resetting.eq(self.closed),
         ]
         m.d.control += [restart.eq(asked & ~waits), pending.eq(asked & waits)]
-        self._lengthen(m, asked & ~waits)
 
         for name, port in axi_lite_members().items():
             inner, outer = getattr(file, name), getattr(self, f"s_axil_ctrl_{name}")
@@ -184,14 +181,6 @@ class Top(Component):
             else:
                 m.d.comb += target.eq(getattr(counters, name))
         return m
-
-    def _lengthen(self, m: Module, restarts: Value) -> None:
-        """Have a reset last until all cores are reset, where it takes cycles to reach them."""
-        if cycles := reset_cycles(self.params.array):
-            lasting = Signal(cycles, init=-1)
-            m.d.control += lasting.eq(Cat(restarts, lasting[:-1]))
-            with m.If(lasting.any()):
-                m.d.control += self.restart.eq(1)
 
     def _count(self, m: Module, design: Any, counters: Counters, output_stalled: Signal) -> None:
         """Say what is counted."""

@@ -13,7 +13,6 @@ from amaranth.hdl import Cat, Const, Module, Signal, Value
 
 from streamjoin_common.contract import DesignParams
 from streamjoin_hw.rtl.chain.line import line_lengths
-from streamjoin_hw.rtl.core_array import Branches
 
 FANOUT = 6
 """Registers that one feeds, and inputs of one OR or sum of lines."""
@@ -59,8 +58,11 @@ def _groups(many: int, levels: int) -> list[int]:
     return [-(-many // fanout ** (levels - level)) for level in range(1, levels + 1)]
 
 
-class Spread(Branches):
-    """A tree of registers from one to every line, whose branches are kept apart.
+class Spread:
+    """A tree of registers from one to every line.
+
+    Its branches hold the same, and a synthesis tool would make one register of them. So each has
+    a flip-flop that says that it is there: 1 for ever, from some cycles after power-up on.
 
     Parameters
     ----------
@@ -72,7 +74,17 @@ class Spread(Branches):
         self.levels = spread_levels(params)
         lines = len(line_lengths(params.cores))
         self.nodes = _groups(lines, self.levels)
-        super().__init__(sum(self.nodes))
+        self.there = Signal(sum(self.nodes), reset_less=True)
+
+    @property
+    def complete(self) -> Value:
+        """Every branch is there; from a register."""
+        return self.there[-1] if self.levels else Const(1, 1)
+
+    def grow(self, m: Module) -> None:
+        """Build what says that the branches are there, one after the other."""
+        if self.levels:
+            m.d.sync += self.there.eq(Cat(Const(1, 1), self.there[:-1]))
 
     def branches(
         self, m: Module, shape: Any, given: Any, *, name: str, init: Any = None

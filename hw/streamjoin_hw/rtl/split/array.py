@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from amaranth.hdl import Cat, Const, Module, Mux, ResetInserter, ResetSignal, Signal, Value
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -21,18 +21,12 @@ from streamjoin_hw.rtl.split.layouts import (
     row_bits,
     token_layout,
 )
-from streamjoin_hw.rtl.split.links import Spread, gathered_or, nodes_of, spread_bit
+from streamjoin_hw.rtl.split.links import Spread, gathered_or, spread_bit
 from streamjoin_hw.rtl.split.points.core import PointCore
 from streamjoin_hw.rtl.split.queue import Queue, has_root_queues, queue_places
 from streamjoin_hw.rtl.split.shared_core import SharedCore
 from streamjoin_hw.rtl.split.trees import CollectionTree, control_layout
-from streamjoin_hw.rtl.streams import (
-    Component,
-    PingPongReg,
-    crossing_layout,
-    probe_layout,
-    signal_of,
-)
+from streamjoin_hw.rtl.streams import Component, PipeReg, crossing_layout, probe_layout, signal_of
 
 OUTER, INNER = ORDERS.index("outer"), ORDERS.index("inner")
 
@@ -59,21 +53,8 @@ def setting_members(params: DesignParams) -> dict[str, wiring.Member]:
     return {**ordering, **interval, **group, "masked": In(params.cores)}
 
 
-def reset_cycles(params: DesignParams) -> int:
-    """Count the cycles that a reset takes to the cores; 0 of a design without such a tree.
-
-    So much longer everything else has to be reset: until then cores give what they had before.
-    """
-    if params.design != "splitjoin":
-        return 0
-    return len(nodes_of(params.cores, params.merge_arity))
-
-
 class SplitArray(Component):
     """The cores between their trees.
-
-    Cores are reset through a tree, :func:`reset_cycles` after everything else, whose reset lasts so
-    much longer.
 
     Parameters
     ----------
@@ -153,19 +134,12 @@ class SplitArray(Component):
         m.submodules.combiner = combiner
         control, punctuate, masked = self._settings(m)
 
-        # The first level of a bit's tree is a register that a reset has to reach.
-        cleared = Signal()
-        m.d.sync += cleared.eq(self.clear)
-        takers = (params.cores, params.merge_arity)
-        clears = spread_bit(m, cleared, *takers, name="clear", init=1)
-        resets = spread_bit(m, ResetSignal(), *takers, name="reset", init=0)
+        clears = spread_bit(m, self.clear, params.cores, params.merge_arity)
         cores: list[Any] = []
         for index in range(params.cores):
             members = split_core_members(params)
-            reset = resets[index]
-            core: Any = CoreInstance(members, reset) if self.by_reference else split_core(params)
-            is_late = not self.by_reference and reset_cycles(params) > 0
-            m.submodules[f"core{index}"] = ResetInserter(reset)(core) if is_late else core
+            core: Any = CoreInstance(members) if self.by_reference else split_core(params)
+            m.submodules[f"core{index}"] = core
             wiring.connect(m, left.o[index], core.left)
             wiring.connect(m, right.o[index], core.right)
             wiring.connect(m, core.r_results, r_tree.i[index])
@@ -182,8 +156,8 @@ class SplitArray(Component):
             m.d.comb += tree.control.eq(control)
         queues = self._queues(m, ((left, right), (r_tree, s_tree)), combiner)
 
-        # Stars end here unless they are wanted. The output's registers are far from the trees.
-        m.submodules.given = given = PingPongReg(combined_layout(params))
+        # Stars end here unless they are wanted.
+        m.submodules.given = given = PipeReg(combined_layout(params))
         out = combiner.o
         hidden = out.p.star & ~punctuate
         m.d.comb += [
@@ -233,9 +207,7 @@ class SplitArray(Component):
         if params.has_point_windows:
             tuples_in = [self._as_point_or_probe(m, stored) for stored in (SIDE_S, SIDE_R)]
         # A tuple sets out once its side can be remembered.
-        complete = Signal()
-        m.d.sync += complete.eq(spreads[0].complete & spreads[1].complete)
-        room = combiner.room & entries[0].i.ready & entries[1].i.ready & complete
+        room = combiner.room & entries[0].i.ready & entries[1].i.ready
         for entry, entering in zip(entries, tuples_in, strict=True):
             m.d.comb += [
                 entry.i.payload.eq(entering),

@@ -13,7 +13,6 @@ from amaranth.hdl import Cat, Const, Module, Signal, Value
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
-from streamjoin_hw.rtl.core_array import Branches
 from streamjoin_hw.rtl.queues import LANDING_PLACES, Landing, landing_places
 from streamjoin_hw.rtl.streams import Component, payload_of
 from streamjoin_hw.rtl.trees import tree_levels
@@ -34,31 +33,15 @@ def gathered_or(m: Module, bits: Sequence[Value], arity: int) -> Value:
     return bits[0]
 
 
-def nodes_of(leaves: int, arity: int) -> list[int]:
-    """Return the registers of each level above the leaves of a tree, the root's takers first."""
-    return [-(-leaves // arity**level) for level in reversed(range(1, tree_levels(leaves, arity)))]
-
-
-def spread_bit(
-    m: Module, bit: Value, leaves: int, arity: int, *, name: str, init: int
-) -> list[Value]:
-    """Hand a bit to many through registers, ``arity`` each; a cycle late for each level.
-
-    Every leaf has the bit of its node, as many as :func:`nodes_of`; ``init`` until it is there. No
-    reset changes what is on its way.
-    """
-    branches = Branches(sum(nodes_of(leaves, arity)))
-    branches.grow(m)
-    takers, there = [bit], iter(branches.there)
-    for level, count in enumerate(nodes_of(leaves, arity)):
-        nodes: list[Value] = []
-        for k in range(count):
-            node = Signal(name=f"{name}{level}_{k}", init=init, reset_less=True)
-            with m.If(next(there)):
-                m.d.sync += node.eq(takers[k // arity])
-            nodes.append(node)
-        takers = nodes
-    return [takers[k // arity if len(takers) > 1 else 0] for k in range(leaves)]
+def spread_bit(m: Module, bit: Value, leaves: int, arity: int) -> list[Value]:
+    """Hand a bit to many through registers, ``arity`` each; a cycle late for each level."""
+    takers: list[Value] = [bit]
+    for level in reversed(range(tree_levels(leaves, arity))):
+        count = -(-leaves // arity**level)
+        nodes = [Signal(name=f"spread{level}_{k}") for k in range(count)]
+        m.d.sync += [node.eq(takers[k // arity]) for k, node in enumerate(nodes)]
+        takers = list(nodes)
+    return takers
 
 
 class Link(Component):
@@ -156,14 +139,11 @@ class Spread(Component):
     o : Out(stream.Signature(layout)).array(leaves)
     busy : Out(1)
         A payload is inside; from registers, a cycle late for each level.
-    complete : Out(1)
-        Every branch of the tree is there; nothing is to set out before. From a register.
     """
 
     i: stream.Interface
     o: Any
     busy: Signal
-    complete: Signal
 
     def __init__(
         self,
@@ -186,27 +166,21 @@ class Spread(Component):
                 "i": In(stream.Signature(layout)),
                 "o": Out(stream.Signature(layout)).array(leaves),
                 "busy": Out(1),
-                "complete": Out(1),
             }
         )
 
     def elaborate(self, _platform: object) -> Module:
         """Build registers from the root to the queues, and what these say back to the root."""
         m = Module()
-        branches = Branches(sum(nodes_of(self.leaves, self.arity)))
-        branches.grow(m)
-        m.d.comb += self.complete.eq(branches.complete)
-        there = iter(branches.there)
         above: list[tuple[Any, Value]] = [(self.i.payload, self.i.valid & self.i.ready)]
         busy: list[list[Value]] = []
-        for level, count in enumerate(nodes_of(self.leaves, self.arity)):
+        for level in reversed(range(1, self.levels)):
             nodes: list[tuple[Any, Value]] = []
-            for k in range(count):
+            for k in range(-(-self.leaves // self.arity**level)):
                 payload = payload_of(self.layout)
                 valid = Signal(name=f"valid{level}_{k}")
                 given, arrives = above[k // self.arity]
-                with m.If(next(there)):
-                    m.d.sync += [payload.eq(given), valid.eq(arrives)]
+                m.d.sync += [payload.eq(given), valid.eq(arrives)]
                 nodes.append((payload, valid))
             above = nodes
             busy.append([valid for _, valid in nodes])

@@ -281,7 +281,7 @@ class SubWindow(Component):
         slot: Value = Cat(head["lane"][:used], head["word"])
         payload, due = self.enter.payload, stores
         if is_single(params):
-            slot, payload, due = self._later(m, slot)
+            slot, payload, due = self._later(m, slot, stores)
         m.d.comb += [
             write.addr.eq(slot),
             write.data.eq(payload),
@@ -291,22 +291,18 @@ class SubWindow(Component):
             self.payload.eq(read.data),
         ]
 
-    def _later(self, m: Module, slot: Value) -> tuple[Value, Value, Signal]:
+    def _later(self, m: Module, slot: Value, stores: Signal) -> tuple[Value, Value, Signal]:
         """Keep a payload until the one that it is written over is not read any more.
 
-        No other one is stored until then: a batch begins when the one before it is taken. That it
-        begins is decided late, and what was stored with it counts a cycle later.
+        No other one is stored until then: a batch begins when the one before it is taken.
         """
         waits, due = Signal(name="waits"), Signal(name="due")
         at, payload = (
             payload_of(len(slot), name="at"),
             payload_of(self.params.payload_bits, name="payload"),
         )
-        began, stored, waited = Signal(name="began"), payload_of(1, name="stored"), Signal()
-        m.d.comb += [waits.eq((began & stored) | waited), due.eq(waits & ~self.kept)]
-        m.d.sync += [began.eq(self.begin), waited.eq(waits & self.kept & ~self.clear)]
-        with m.If(self.begin):
-            m.d.sync += stored.eq(self.store)
+        m.d.comb += due.eq(waits & ~self.kept)
+        m.d.sync += waits.eq((stores | (waits & self.kept)) & ~self.clear)
         with m.If(~waits | due):
             m.d.sync += [at.eq(slot), payload.eq(self.enter.payload)]
         return at, payload, due
