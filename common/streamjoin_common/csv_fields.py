@@ -21,15 +21,12 @@ BLOCK_BYTES = (1 << 20, 1 << 26, (1 << 31) - 1)
 UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 """How text in UTF-16 begins."""
 
-TAIL_BYTES = 4
-"""Last bytes of a file that say whether its quotes are closed: two, and a line end."""
-
 
 class _Ended(io.RawIOBase):
-    """A file, and behind it the end of its last line."""
+    """What a file holds, and a line end behind it."""
 
-    def __init__(self, path: Path) -> None:
-        self._file, self._rest = path.open("rb", buffering=0), b"\n"
+    def __init__(self, file: Any) -> None:
+        self._file, self._rest = file, b"\n"
 
     def readable(self) -> bool:
         """Say yes."""
@@ -37,12 +34,11 @@ class _Ended(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         """Read from the file, then the end."""
-        count = self._file.readinto(buffer) or 0
-        if count or not len(buffer):
-            return count
-        rest, self._rest = self._rest, b""
-        buffer[: len(rest)] = rest
-        return len(rest)
+        piece = self._file.read(len(buffer))
+        if not piece and len(buffer):
+            piece, self._rest = self._rest, b""
+        buffer[: len(piece)] = piece
+        return len(piece)
 
     def close(self) -> None:
         """Close the file."""
@@ -57,7 +53,12 @@ def opened(path: Path) -> Any:
     """
     with path.open("rb") as file:
         file.seek(-min(1, os.fstat(file.fileno()).st_size), os.SEEK_END)
-        return path if file.read(1) in LINE_ENDS else io.BufferedReader(_Ended(path))
+        return path if file.read(1) in LINE_ENDS else _with_end(path)
+
+
+def _with_end(source: Any) -> Any:
+    """Return what the reader reads, with one more line end behind it."""
+    return io.BufferedReader(_Ended(source.open("rb") if isinstance(source, Path) else source))
 
 
 def schema(csv: Any, opened: Callable[[], Any]) -> Any:
@@ -79,11 +80,18 @@ def schema(csv: Any, opened: Callable[[], Any]) -> Any:
     return in_blocks(csv, begun)
 
 
-def in_blocks(csv: Any, read: Callable[[Any], Any]) -> Any:
-    """Read in larger blocks where a line is longer than one."""
+def in_blocks(csv: Any, read: Callable[[Any], Any], opened: Callable[[], Any] | None = None) -> Any:
+    """Read in larger blocks where a line is longer than one.
+
+    What ``opened`` returns is read in blocks of which none ends inside of a line end: the reader
+    would drop its second half, of a field in quotes too.
+    """
     for block_bytes in BLOCK_BYTES:
+        size = block_bytes
+        while opened is not None and _divides_a_line_end(opened(), size):
+            size -= 1
         try:
-            return read(csv.ReadOptions(block_size=block_bytes))
+            return read(csv.ReadOptions(block_size=size))
         except ValueError as error:  # Arrow's are that
             if "straddl" not in str(error) or block_bytes == BLOCK_BYTES[-1]:
                 raise
@@ -115,8 +123,15 @@ def read(
     ValueError
         If the file ends in quotes.
     """
-    table = _read(csv, opened, names, csv.ConvertOptions(include_columns=wanted))
-    _refuse_open_quotes(csv, opened, names)
+    has_quotes = any(b'"' in piece for piece in _pieces(opened()))
+    # The last column is where quotes that are not closed show.
+    with_last = wanted and has_quotes and names[-1] not in wanted
+    columns = [*wanted, names[-1]] if wanted and with_last else wanted
+    table = _read(csv, opened, names, csv.ConvertOptions(include_columns=columns))
+    if has_quotes and names.count(names[-1]) == 1:
+        _refuse_open_quotes(csv, opened, names, table[names[-1]])
+    if with_last:
+        table = table.select(wanted)
     once = {each.name: each for each in table.schema if table.column_names.count(each.name) == 1}
     unclear = [
         name
@@ -137,30 +152,29 @@ def read(
 
 def _read(csv: Any, opened: Callable[[], Any], names: list[str], convert: Any) -> Any:
     parse = csv.ParseOptions(ignore_empty_lines=len(names) > 1, newlines_in_values=True)
-    return in_blocks(
-        csv,
-        lambda read: csv.read_csv(
-            opened(), read_options=read, parse_options=parse, convert_options=convert
-        ),
-    )
+
+    def read(blocks: Any) -> Any:
+        return csv.read_csv(
+            opened(), read_options=blocks, parse_options=parse, convert_options=convert
+        )
+
+    return in_blocks(csv, read, opened)
 
 
-def _refuse_open_quotes(csv: Any, opened: Callable[[], Any], names: list[str]) -> None:
+def _refuse_open_quotes(csv: Any, opened: Callable[[], Any], names: list[str], column: Any) -> None:
     """Refuse a file that ends in a field in quotes, which are not closed.
 
-    The reader takes the rest of the file for the field, with its last line end. A field in closed
-    quotes ends so only right before the closing one.
+    The reader takes the rest of the file for the field, with its last line end; it takes one more
+    where one more is there, which it does not in closed quotes.
     """
-    count, tail = 0, b""
-    for piece in _pieces(opened()):
-        count += piece.count(b'"')
-        tail = (tail + piece)[-TAIL_BYTES:]
-    if count % 2 == 0 or names.count(names[-1]) > 1:  # where each has its partner, they are closed
+    last = column[-1].as_py() if len(column) else None
+    if not isinstance(last, str | bytes) or last[-1:] not in ("\n", "\r", b"\n", b"\r"):
         return
-    last = read_strings(csv, opened, names, names[-1:]).column(0)
-    value = (last[-1].as_py() if len(last) else None) or ""
-    ended = tail.removesuffix(b"\n").removesuffix(b"\r")
-    if value.endswith(("\n", "\r")) and not ended.endswith((b'\n"', b'\r"')):
+    convert = csv.ConvertOptions(
+        include_columns=names[-1:], column_types={names[-1]: column.type}, null_values=[]
+    )
+    again = _read(csv, lambda: _with_end(opened()), names, convert).column(0)[-1].as_py()
+    if again != last and again[:-1] == last:
         raise ValueError("it ends in quotes: it was cut off, or a quote is missing")
 
 
@@ -168,6 +182,18 @@ def _pieces(source: Any) -> Iterator[bytes]:
     with source.open("rb") if isinstance(source, Path) else source as file:
         while piece := file.read(BLOCK_BYTES[0]):
             yield piece
+
+
+def _divides_a_line_end(source: Any, block_bytes: int) -> bool:
+    """Whether a carriage return is the last byte of a block, and a line feed the next one."""
+    first, before = 0, b""
+    for piece in _pieces(source):
+        for at in range(-first % block_bytes, len(piece), block_bytes):
+            return_byte = piece[at - 1 : at] if at else before
+            if return_byte == b"\r" and piece[at : at + 1] == b"\n":
+                return True
+        first, before = first + len(piece), piece[-1:]
+    return False
 
 
 def read_strings(

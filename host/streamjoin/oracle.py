@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from streamjoin.errors import IN_PARTS, TooLargeError
 from streamjoin.tuples import Int64s, Pairs, Stream, arrival_order
 from streamjoin_common.language.predicates import Band, Predicate, Term
 from streamjoin_common.language.windows import CountWindow, TimeWindow, TumblingWindow, Window
@@ -22,6 +23,9 @@ Column = NDArray[Any]
 LONG_AGO = -(1 << 62)
 """No later than any arrival time."""
 
+WITHOUT_CHECK = "join it without the check"
+INNER_JOIN = "the inner join, which the check computes,"
+
 
 def join(
     r: Stream,
@@ -29,6 +33,8 @@ def join(
     predicate: Predicate,
     window: Window,
     progress: Progress | None = None,
+    *,
+    max_pairs: int | None = None,
 ) -> Pairs:
     """Join two streams by the definition.
 
@@ -42,16 +48,47 @@ def join(
         Any window.
     progress : callable, optional
         Told ``(done, total)`` tuples now and then.
+    max_pairs : int, optional
+        Pairs beyond which it ends, as they do not fit into memory.
 
     Returns
     -------
     Pairs
         Every owed pair once, grouped by the later tuple in arrival order for sliding windows.
+
+    Raises
+    ------
+    TooLargeError
+        If there are more than ``max_pairs``.
     """
-    compare = _Comparison(r, s, predicate)
+    compare, found = _Comparison(r, s, predicate), _Found(max_pairs, progress)
     if isinstance(window, CountWindow | TimeWindow):
-        return _sliding(r, s, compare, window, progress)
-    return _double_loop(r, s, compare, window, progress)
+        _sliding(r, s, compare, window, found)
+    else:
+        _double_loop(r, s, compare, window, found)
+    return found.gathered()
+
+
+class _Found:
+    """The pairs so far, which end the join where they become too many; tells how far it is."""
+
+    def __init__(self, max_pairs: int | None, progress: Progress | None) -> None:
+        self._max_pairs, self._count, self._progress = max_pairs, 0, progress
+        self._parts: list[tuple[NDArray[Any], NDArray[Any]]] = []
+
+    def add(self, r_rows: NDArray[Any], s_rows: NDArray[Any]) -> None:
+        self._parts.append((r_rows, s_rows))
+        self._count += len(r_rows)
+        if self._max_pairs is not None and self._count > self._max_pairs:
+            much = f"more than {self._max_pairs:.2g} pairs, all that the free memory holds"
+            raise TooLargeError(much, WITHOUT_CHECK, IN_PARTS, what=INNER_JOIN)
+
+    def reached(self, done: int, total: int) -> None:
+        if self._progress is not None and done % 1024 == 0:
+            self._progress(done, total)
+
+    def gathered(self) -> Pairs:
+        return _gather(self._parts)
 
 
 def of_kind(
@@ -116,12 +153,15 @@ def _leaves(stream: Stream, row: int, window: Window, last: int, of_r: bool) -> 
 
 
 def _double_loop(
-    r: Stream, s: Stream, compare: "_Comparison", window: Window, progress: Progress | None
-) -> Pairs:
+    r: Stream,
+    s: Stream,
+    compare: "_Comparison",
+    window: Window,
+    found: _Found,
+) -> None:
     """Hold every tuple of the smaller side against every tuple of the other."""
     outer_is_s = s.rows < r.rows
     outer, inner = (s, r) if outer_is_s else (r, s)
-    found: list[tuple[NDArray[Any], NDArray[Any]]] = []
     for row in range(outer.rows):
         meet = compare.s_with_r if outer_is_s else compare.r_with_s
         others = meet(row, slice(None))
@@ -129,10 +169,8 @@ def _double_loop(
             same = inner.ts[others] // window.length_us == outer.ts[row] // window.length_us
             others = others[same]
         own = np.full(len(others), row)
-        found.append((others, own) if outer_is_s else (own, others))
-        if progress is not None and row % 1024 == 0:
-            progress(row, outer.rows)
-    return _gather(found)
+        found.add(*((others, own) if outer_is_s else (own, others)))
+        found.reached(row, outer.rows)
 
 
 def _sliding(
@@ -140,12 +178,11 @@ def _sliding(
     s: Stream,
     compare: "_Comparison",
     window: CountWindow | TimeWindow,
-    progress: Progress | None,
-) -> Pairs:
+    found: _Found,
+) -> None:
     """Scan, insert, expire: for each tuple in arrival order."""
     r_live = _LiveWindow(r, window.r_us if isinstance(window, TimeWindow) else window.r_tuples)
     s_live = _LiveWindow(s, window.s_us if isinstance(window, TimeWindow) else window.s_tuples)
-    found: list[tuple[NDArray[Any], NDArray[Any]]] = []
     is_s, rows = arrival_order(r.ts, s.ts)
     for place, (of_s, row) in enumerate(zip(is_s.tolist(), rows.tolist(), strict=True)):
         now = int((s if of_s else r).ts[row])
@@ -154,17 +191,15 @@ def _sliding(
             s_live.expire_by_time(now)
         if of_s:
             hit = compare.s_with_r(row, r_live.rows) + r_live.first
-            found.append((hit, np.full(len(hit), row)))
+            found.add(hit, np.full(len(hit), row))
             s_live.insert()
         else:
             hit = compare.r_with_s(row, s_live.rows) + s_live.first
-            found.append((np.full(len(hit), row), hit))
+            found.add(np.full(len(hit), row), hit)
             r_live.insert()
         if isinstance(window, CountWindow):
             (s_live if of_s else r_live).expire_by_count()
-        if progress is not None and place % 1024 == 0:
-            progress(place, len(rows))
-    return _gather(found)
+        found.reached(place, len(rows))
 
 
 class _LiveWindow:

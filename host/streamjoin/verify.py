@@ -8,15 +8,21 @@ from streamjoin import estimate, oracle
 from streamjoin.engines import catalog
 from streamjoin.engines.arrivals import scan_ranges
 from streamjoin.engines.job import Job
-from streamjoin.errors import InputError, MismatchError
+from streamjoin.errors import IN_PARTS, InputError, MismatchError, TooLargeError
 from streamjoin.inputs.conversion import stored_as_compared
 from streamjoin.metrics import Meter, ProgressCallback
+from streamjoin.oracle import INNER_JOIN, WITHOUT_CHECK
 from streamjoin.relations.stream import StoredStream
 from streamjoin.tuples import NO_ROW, Int64s, Pairs, arrival_positions, shown_pair
 from streamjoin_common.language.windows import CountWindow, TimeWindow
 
 MAX_ORACLE_COMPARISONS = 30_000_000_000
 """Maximum comparisons that the oracle makes; beyond them DuckDB computes the right result."""
+
+
+CHECKED_PAIR_BYTES = 96
+"""Bytes that a pair takes while a right result is computed: its rows twice, its time, their order.
+"""
 
 
 @dataclass(frozen=True)
@@ -46,7 +52,10 @@ def expected(job: Job, on_progress: ProgressCallback | None = None) -> Expected:
     TooLargeError
         If it has certainly more pairs than there is memory for.
     """
-    estimate.check_fits(job)
+    try:
+        estimate.check_fits(job)
+    except TooLargeError as error:
+        raise TooLargeError(error.much, WITHOUT_CHECK, IN_PARTS, what=INNER_JOIN) from None
     stored = isinstance(job.r, StoredStream)
     if isinstance(job.r, StoredStream):
         job = replace(job, r=stored_as_compared(job.r.store.stream(), job.predicate))
@@ -63,10 +72,13 @@ def _right_pairs(job: Job, on_progress: ProgressCallback | None) -> tuple[Pairs,
         held = comparisons(job)
     else:  # the oracle's double loop compares all pairs of tuples, whatever the window
         held = job.r.rows * job.s.rows
+    fitting = estimate.pairs_that_fit()
+    limit = None if fitting is None else fitting * estimate.PAIR_BYTES // CHECKED_PAIR_BYTES
     second = catalog.get("duckdb")
     if held <= MAX_ORACLE_COMPARISONS or second.unusable():
-        return oracle.join(job.r, job.s, job.predicate, job.window, on_progress), "oracle"
-    meter = Meter()
+        terms = (job.predicate, job.window, on_progress)
+        return oracle.join(job.r, job.s, *terms, max_pairs=limit), "oracle"
+    meter = Meter(fitting_pairs=limit)
     meter.start()
     at_rest = replace(job, arrival="instant")
     prepared = second.prepare(at_rest, lambda _: None)

@@ -37,6 +37,28 @@ def test_a_line_end_in_quotes_across_the_first_block_is_a_part_of_its_field(
     assert table.filter(pa.compute.equal(table["k"], 2))["v"].to_pylist() == [field]
 
 
+@pytest.mark.parametrize("size", [MIB, 64 * MIB])
+def test_a_line_end_of_two_bytes_in_quotes_is_not_divided_between_blocks(
+    size: int, tmp_path: Path
+) -> None:
+    """The reader takes a line feed at the begin of a block for the end of the line before."""
+    begun = "v,k\n" if size == MIB else f"v,k\n{'y' * (2 * MIB)},0\n"
+    field = '"a\r'
+    lines, rest = divmod(size - len(begun) - len(field), 4)
+    text = f"{begun}x,{'1' * (1 + rest)}\n{'x,1' + chr(10)}" + "x,1\n" * (lines - 2) + field
+    assert len(text) == size
+    text += '\n b",7\nz,8\n'
+    (path := tmp_path / "divided.csv").write_bytes(text.encode())
+    assert joined(path, [7, 8]) == [{"k": 7, "v": "a\r\n b"}, {"k": 8, "v": "z"}]
+    found = read_piped(io.BytesIO(text.encode()), list, ["k"])["v"]
+    assert found[-2].as_py() == csv_table("r", path)["v"][-2].as_py() == "a\r\n b"
+
+
+def test_text_that_is_not_utf_8_is_read_where_it_is_not_asked_for(tmp_path: Path) -> None:
+    (path := tmp_path / "latin.csv").write_bytes(b'k,v\n2,\xe9 5"\n3,b\n')
+    assert sj.join(path, {"k": [2, 3]}, on="k").table("v")["v"].to_pylist() == [b'\xe9 5"', b"b"]
+
+
 def test_fields_with_line_ends_are_read_as_they_were_written(tmp_path: Path) -> None:
     chance = random.Random(seed := 3)
     parts = ["a", "3,x", "\n", "\r\n", '"', ",", " ", "\n3,yy\n"]
@@ -68,6 +90,10 @@ OPEN = [
     'k,v\n2,"b\r\n',
     'k,v\n2,"5\n',
     'k\n"b\n',
+    'k\n"a"\n"\n',
+    'k,v\n3,5" pipe\n2,"b\n3,c\n4,d\n',  # a quote in a field makes the number of quotes even
+    'k,v\n2,a"\n3,"""\n',
+    'k,v\n2,"b\n\n\n',
 ]
 CLOSED = [
     ('k,v\n2,"b\n"\n', "b\n"),
@@ -77,6 +103,9 @@ CLOSED = [
     ('k,v\n2,5" pipe\n', '5" pipe'),
     ('k,v\n3,5" pipe\n2,""\n', ""),
     ('k,v\n3,5" pipe\n2,\n', None),
+    ('k,v\n3,5" pipe\n2,"b\n"\n\n', "b\n"),
+    ('k,v\r\n3,5" pipe\r\n2,"b\r\n"\r\n\r\n', "b\r\n"),
+    ('k,v\n2,"\n"', "\n"),
 ]
 
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -272,5 +273,24 @@ def test_the_command_line_takes_a_maximum(
 
 def test_a_right_result_that_surely_does_not_fit_is_not_computed() -> None:
     job = job_of(same_keys(20_000), same_keys(20_000))
-    with memory_for(10**6), pytest.raises(TooLargeError, match="narrow the predicate"):
+    with (
+        memory_for(10**6),
+        pytest.raises(
+            TooLargeError, match="the inner join, which the check computes, has about 4e"
+        ),
+    ):
         verify.expected(job)
+
+
+@pytest.mark.parametrize("window", ["all", "count:5000"])
+def test_a_right_result_ends_beyond_the_pairs_that_fit(window: str) -> None:
+    """No sample is sure here: the pairs are a little more than fit."""
+    job = replace(job_of(same_keys(1000), same_keys(1000), window), how="semi")
+    with (
+        mock.patch.object(estimate, "check_fits"),
+        memory_for(10**6),
+        pytest.raises(TooLargeError, match="the inner join, which the check computes, has more"),
+    ):
+        verify.expected(job)
+    with mock.patch.object(estimate, "check_fits"), memory_for(3 * 10**6):
+        assert len(verify.expected(job).rows) == 1000

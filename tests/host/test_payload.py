@@ -184,3 +184,19 @@ def test_a_column_in_many_chunks_passes_through_a_join(name: str) -> None:
         found = dict(zip(result["k"].to_pylist(), result["value"].to_pylist(), strict=True))
         assert str(found) == str({key: values[key] for key in found})
         assert len(found) == len(keys)
+
+
+@pytest.mark.parametrize("levels", [1, 2, 3])
+def test_parts_of_lists_of_a_fixed_size_give_their_own_rows(levels: int) -> None:
+    """Arrow's own take gives others of them, and memory behind them."""
+    kind, rows = pa.int64(), np.arange(8 * 2**levels)
+    for _ in range(levels):
+        kind = pa.list_(kind, 2)
+    values = rows.reshape(8, *[2] * levels).tolist()
+    within = pa.struct([("in", kind), ("text", pa.string())])
+    structs = [{"in": value, "text": str(row)} for row, value in enumerate(values)]
+    for given, of in ((values, kind), (structs, within), ([[value] for value in values], None)):
+        whole = pa.array(given, of or pa.list_(kind))
+        part = pa.chunked_array([whole.slice(3, 4), whole])
+        taken = payload.take_rows(payload.takeable(part), np.array([1, 3, 0, 11, -1]))
+        assert taken.to_pylist() == [given[4], given[6], given[3], given[7], None]

@@ -53,3 +53,39 @@ def test_integers_inside_of_other_columns_keep_their_digits() -> None:
         assert int(frame["m"][0][1]) == value
         assert int(frame["n"][0][0]) == value
         assert frame["other"].dtype == float
+
+
+def test_digits_are_kept_under_missing_lists_and_in_types_of_the_user() -> None:
+    wide = (1 << 53) + 1
+
+    class Meters(pa.ExtensionType):
+        def __init__(self) -> None:
+            super().__init__(pa.int64(), "streamjoin.tests.meters")
+
+        def __arrow_ext_serialize__(self) -> bytes:
+            return b""
+
+        @classmethod
+        def __arrow_ext_deserialize__(cls, storage: pa.DataType, _: bytes) -> "Meters":
+            return cls()
+
+    storage = pa.array([wide, None], pa.int64())
+    r = pa.table(
+        {
+            "k": [1, 2],
+            "fixed": pa.array([[wide], None], pa.list_(pa.int64(), 1)),
+            "own": pa.ExtensionArray.from_storage(Meters(), storage),
+        }
+    )
+    frame = sj.join(r, {"k": [1, 2]}, on="k", engine="npj").to_pandas(["fixed", "own"])
+    assert int(frame["fixed"][0][0]) == int(frame["own"][0]) == wide
+
+
+def test_a_result_without_rows_becomes_a_frame_whatever_its_types() -> None:
+    kinds = [pa.list_view(pa.int64()), pa.large_list_view(pa.list_(pa.int8())), pa.string_view()]
+    columns = {f"c{number}": pa.nulls(1, kind) for number, kind in enumerate(kinds)}
+    r = pa.table({"k": [1], "d": pa.array(["a"]).dictionary_encode(), **columns})
+    result = sj.join(r, {"k": [2]}, on="k", engine="npj")
+    assert result.to_pandas(["r.*"]).shape == (0, 5)
+    assert result.to_polars("r.k").shape == (0, 1)
+    assert [len(batch) for batch in result] == [0]

@@ -221,7 +221,7 @@ def _behind(job: Job, pairs: Pairs, single: Result) -> Result:
     r_rows[:count], s_rows[:count] = pairs.r_rows, pairs.s_rows
     r_rows[count:], s_rows[count:] = single.pairs.r_rows, single.pairs.s_rows
     rows, matched = Pairs(r_rows, s_rows), Pairs(r_rows[:count], s_rows[:count])
-    if job.at_rest:  # all have one time
+    if job.at_rest and job.r.in_memory:  # all have one time; a store's rows have windows
         return Result(rows, Later(lambda: job.later_ts(rows)))
     return Result(rows, Later(lambda: np.concatenate([job.later_ts(matched), times_of(single)])))
 

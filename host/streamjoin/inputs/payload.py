@@ -46,10 +46,33 @@ def take(table: Any, rows: Any) -> Any:
 def takeable(column: Any) -> Any:
     """Return a column of the same values whose rows, of all its chunks, Arrow can take."""
     pa = arrow()
-    column = plain_column(column, dictionaries=False)
+    column = _at_its_start(pa, plain_column(column, dictionaries=False))
     if column.num_chunks > 1 and _is_odd(pa, column.type, dictionaries=True):
         return _one_dictionary(pa, column)
     return column
+
+
+def _at_its_start(pa: Any, column: Any) -> Any:
+    """Copy chunks of which Arrow takes wrong rows: parts of lists of a fixed size in such lists."""
+    kind = column.type
+    if not _has_fixed_in_fixed(pa, kind):
+        return column
+    schema = pa.schema([pa.field("column", kind)])
+    copies = [
+        pa.ipc.read_record_batch(pa.record_batch([chunk], schema=schema).serialize(), schema)
+        for chunk in column.chunks
+    ]
+    return pa.chunked_array([copy.column(0) for copy in copies], kind)
+
+
+def _has_fixed_in_fixed(pa: Any, kind: Any) -> bool:
+    if isinstance(kind, pa.BaseExtensionType):
+        return _has_fixed_in_fixed(pa, kind.storage_type)
+    fixed = pa.types.is_fixed_size_list
+    inside = [kind.field(index).type for index in range(kind.num_fields)]
+    if fixed(kind) and fixed(inside[0]):
+        return True
+    return any(_has_fixed_in_fixed(pa, each) for each in inside)
 
 
 def take_rows(column: Any, rows: Any) -> Any:
@@ -104,7 +127,7 @@ def integers_within(column: Any) -> Iterator[Any]:
         waiting = list(_inside(pa, chunk))
         while waiting:
             array = waiting.pop()
-            if array.type in (pa.int64(), pa.uint64()):
+            if pa.types.is_int64(array.type) or pa.types.is_uint64(array.type):
                 yield array
             waiting += _inside(pa, array)
 
@@ -113,7 +136,10 @@ def _inside(pa: Any, array: Any) -> Iterator[Any]:
     """Yield the arrays of which an array is made."""
     kind, types = array.type, pa.types
     if isinstance(kind, pa.BaseExtensionType):
-        yield from _inside(pa, array.storage)
+        yield array.storage
+    elif types.is_fixed_size_list(kind):  # pandas gets what lies under missing lists, too
+        size = kind.list_size
+        yield array.values.slice(array.offset * size, len(array) * size)
     elif types.is_struct(kind):
         yield from array.flatten()
     elif types.is_map(kind):

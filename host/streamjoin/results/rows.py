@@ -157,7 +157,8 @@ class Joined(ABC):
         frame = table.to_pandas()
         for name in table.column_names:
             column = table[name]
-            if column.type in kinds and _loses_digits(column):
+            is_wide = pa.types.is_int64(column.type) or pa.types.is_uint64(column.type)
+            if is_wide and _loses_digits(column):
                 frame[name] = column.to_pandas(types_mapper=kinds.get)
             elif any(map(_loses_digits, integers_within(column))):
                 frame[name] = column.to_pandas(integer_object_nulls=True)
@@ -221,8 +222,10 @@ class Joined(ABC):
         return _in_order(chosen, fields)
 
     def _made(self, rows: int, chosen: Sequence[Chosen], schema: Any) -> Iterator[Any]:
-        """Make batches, one when it is asked for."""
+        """Make batches, one when it is asked for; an empty one of no rows."""
         pa = arrow()
+        if not len(self):  # of columns without a chunk pandas cannot have all types
+            yield pa.RecordBatch.from_arrays([pa.array([], e.type) for e in schema], schema=schema)
         together = max(1, FETCHED_ROWS // rows) * rows
         for start in range(0, len(self), together):
             end = min(start + together, len(self))
