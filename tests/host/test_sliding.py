@@ -127,7 +127,7 @@ def test_results_that_wait_for_their_order_count_before_they_are_handed_over(
     engine, (r, s) = catalog.get("splitjoin"), cases.dense(2000)
     asked = Job(r, s, cases.EQUI, CountWindow(2000), threads=2, order="outer")
     job = run.complete(engine, asked, {"batch": 1 << 20})
-    monkeypatch.setattr(run.estimate, "check_fits", lambda _: 500_000)
+    monkeypatch.setattr(run.estimate, "check_fits", lambda *_: 500_000)
     monkeypatch.setattr(splitjoin.Collector, "_finish", lambda *_: pytest.fail("all were made"))
     with pytest.raises(TooLargeError, match=r"more than 5e\+05"):
         run.run(engine, job)

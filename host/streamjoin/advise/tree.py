@@ -124,9 +124,11 @@ def _lazy(features: Features, thresholds: Thresholds, threads: int) -> tuple[str
     low = f"{duplication:.1f} tuples a key, below {limit:.1f}: hash"
     if limit >= NEVER:
         low = f"{duplication:.1f} tuples a key: hash, as sorting was faster at no duplication"
-    if features.tuples < thresholds.large_tuples:
-        return "npj", (low, f"{features.tuples:,} tuples, below {thresholds.large_tuples:,}: npj")
-    large = f"{features.tuples:,} tuples, from {thresholds.large_tuples:,} on large"
+    # A hash join builds its table over the shorter stream; thresholds are of streams as long.
+    size, least = 2 * min(features.r_tuples, features.s_tuples), thresholds.large_tuples
+    if size < least:
+        return "npj", (low, f"twice the shorter stream is {size:,} tuples, below {least:,}: npj")
+    large = f"twice the shorter stream is {size:,} tuples, from {least:,} on large"
     heavy, limit_share = features.key_skew, thresholds.high_key_skew
     if heavy >= limit_share:
         return "npj", (

@@ -11,6 +11,9 @@ from streamjoin_common.language.kinds import How
 Columns = dict[str, Any]
 Generator = np.random.Generator
 Make = Callable[[Generator, int], tuple[Columns, Columns]]
+FEW = 100
+"""The longer side has so many times the rows of a short one."""
+
 Taken = Literal["rows", "values", "keys and values"]
 
 
@@ -20,7 +23,8 @@ class Case(NamedTuple):
     Attributes
     ----------
     name : str
-        With ``{rows}`` for the rows of R, and ``{twice}`` for twice as many.
+        With ``{rows}`` for the rows of the longer side, or of R, ``{twice}`` for twice as many, and
+        ``{few}`` for one in a hundred.
     quick, full : int
         Rows of R at each size.
     make : callable
@@ -67,6 +71,18 @@ def _half(rng: Generator, rows: int) -> tuple[Columns, Columns]:
     return r, s
 
 
+def _facts(rng: Generator, rows: int) -> tuple[Columns, Columns]:
+    """64-bit keys, and one in a hundred of them."""
+    keys = rng.integers(0, 1 << 62, rows)
+    return {"k": keys}, {"k": rng.permutation(keys)[: rows // FEW]}
+
+
+def _dimensions(rng: Generator, rows: int) -> tuple[Columns, Columns]:
+    """The same, the other way round."""
+    r, s = _facts(rng, rows)
+    return s, r
+
+
 def _skewed(rng: Generator, rows: int) -> tuple[Columns, Columns]:
     """Unique keys of R; twice as many of S, by Zipf's law with exponent 1."""
     ends = np.cumsum(1 / np.arange(1, rows + 1))
@@ -96,6 +112,8 @@ _CASES = (
     Case("{rows}, 10 a key", 100_000, 1_000_000, partial(_repeated, 10)),
     Case("{rows}, 100 a key", 20_000, 200_000, partial(_repeated, 100)),
     Case("{rows} and {twice}, Zipf 1", 100_000, 1_000_000, _skewed),
+    Case("{rows} and {few} int64", 200_000, 2_000_000, _facts),
+    Case("{few} and {rows} int64", 200_000, 2_000_000, _dimensions),
     Case("{rows}, two int32", 100_000, 1_000_000, _two_columns),
     Case("{rows} strings", 100_000, 1_000_000, _strings),
     Case("columns, {rows} int64", 200_000, 2_000_000, partial(_unique, "int64"), "values"),
@@ -119,7 +137,7 @@ def _count(rows: int) -> str:
 def _named(size: str) -> dict[str, Case]:
     counts = [getattr(case, size) for case in _CASES]
     return {
-        case.name.format(rows=_count(rows), twice=_count(2 * rows)): case
+        case.name.format(rows=_count(rows), twice=_count(2 * rows), few=_count(rows // FEW)): case
         for case, rows in zip(_CASES, counts, strict=True)
     }
 

@@ -1,19 +1,19 @@
 """No-partitioning join (NPJ): the IaWJ study, section 3.1.
 
 All threads build one shared hash table over R, each inserting an equal part of its rows; after
-a barrier all probe it with equal parts of S. Beyond the study: equal keys lie side by side instead
-of in a chain, buckets are prefetched, and keys below the number of buckets are not hashed. Where
-each tuple of R is in the result once at most, it leaves the table with its first match.
+a barrier all probe it with equal parts of S. Beyond the study: the table is built over the shorter
+side, equal keys lie side by side instead of in a chain, buckets are prefetched, and keys below the
+number of buckets are not hashed. Where each tuple of R is in the result once at most, it leaves the
+table with its first match, or finds the first one of a shorter S.
 """
 
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 
 from streamjoin.engines.base import Capabilities, Knob
-from streamjoin.engines.codes import Codes
+from streamjoin.engines.codes import Codes, empty_slots
 from streamjoin.engines.crew import Crew
 from streamjoin.engines.intra.lazy import LazyEngine
 from streamjoin.engines.intra.window import Emitter, IntraWindowEngine, WindowTuples
@@ -33,14 +33,62 @@ class Npj(LazyEngine):
 
     def join_complete(self, window: WindowTuples, crew: Crew, job: Job, meter: Meter) -> None:
         """Build, barrier, probe."""
+        if job.how in R_ONLY and len(window.s_keys) < len(window.r_keys):
+            _emit_first_of_few(window, crew, meter)
+            return
+        sides = _Sides(window, job.how not in R_ONLY and len(window.s_keys) < len(window.r_keys))
         with meter.phase("build_or_sort"):
-            table = _SharedTable(window.r_keys, int(job.knobs["load"]), crew, meter)
+            table = _SharedTable(sides, int(job.knobs["load"]), crew, meter)
         meter.holds(table.bytes)
         table.build()
         if job.how in R_ONLY:
-            table.probe_first(window)
+            table.probe_first()
         else:
-            crew.on_parts(partial(table.probe, window), len(window.s_keys))
+            crew.on_parts(table.probe, len(sides.probe))
+
+
+@dataclass(frozen=True)
+class _Sides:
+    """The side that the table is built of, and the one that probes it."""
+
+    window: WindowTuples
+    swapped: bool
+
+    @property
+    def build(self) -> Codes:
+        """Keys of R, or of S where they are swapped."""
+        return self.window.s_keys if self.swapped else self.window.r_keys
+
+    @property
+    def probe(self) -> Codes:
+        """Keys of the other side."""
+        return self.window.r_keys if self.swapped else self.window.s_keys
+
+    def emit(self, emitter: Emitter, build_rows: Codes, probe_rows: Codes) -> None:
+        """Emit matches."""
+        rows = (probe_rows, build_rows) if self.swapped else (build_rows, probe_rows)
+        emitter.emit(*rows)
+
+
+def _emit_first_of_few(window: WindowTuples, crew: Crew, meter: Meter) -> None:
+    """Emit the first match of each tuple of R, of an S that is shorter: its keys are numbered."""
+    from streamjoin.engines.kernels import numbering
+
+    emitter = Emitter(meter, window, alone=True)
+    absent = len(window.s_keys)
+    with meter.phase("build_or_sort"):
+        known, numbers = window.s_keys.astype(np.uint64), np.empty(absent, dtype=np.uint32)
+        slots = empty_slots(absent)
+        numbering.number_integers(known, slots, numbers)
+    meter.holds(known.nbytes + numbers.nbytes + slots.nbytes)
+    for first, end in crew.pieces(0, len(window.r_keys)):
+        crew.check()
+        with meter.phase("probe"):
+            keys = window.r_keys[first:end].astype(np.uint64)
+            found = np.empty(end - first, dtype=np.uint32)
+            numbering.find_integers(keys, known, slots, found, absent)
+            at = np.flatnonzero(found != absent)
+            emitter.emit((at + first).astype(np.uint32), found[at])
 
 
 class _SharedTable:
@@ -49,10 +97,11 @@ class _SharedTable:
     Memory: 8 bytes a build tuple and 4 a bucket, of which there are at most 2 for ``load`` tuples.
     """
 
-    def __init__(self, keys: Codes, load: int, crew: Crew, meter: Meter) -> None:
+    def __init__(self, sides: _Sides, load: int, crew: Crew, meter: Meter) -> None:
         from streamjoin.engines.kernels import hashing
 
-        self._keys, self._crew, self._meter = keys, crew, meter
+        self._sides, self._crew, self._meter = sides, crew, meter
+        self._keys = keys = sides.build
         self._alone = crew.threads == 1
         bits = max(1, (len(keys) // load).bit_length())
         highest = int(keys.max()) if len(keys) else 0
@@ -102,11 +151,11 @@ class _SharedTable:
                     self._alone,
                 )
 
-    def probe(self, window: WindowTuples, first: int, end: int) -> None:
+    def probe(self, first: int, end: int) -> None:
         """Look rows ``first`` to below ``end`` of the probe side up and emit the matches."""
         from streamjoin.engines.kernels import hashing
 
-        emitter = Emitter(self._meter, window, self._alone)
+        emitter = Emitter(self._meter, self._sides.window, self._alone)
         for start, stop in self._crew.pieces(first, end):
             state = np.array([start, 0], dtype=np.int64)
             while state[0] < stop:
@@ -114,7 +163,7 @@ class _SharedTable:
                 with self._meter.phase("probe"):
                     out_r, out_s = emitter.buffer(4 * (stop - start))
                     matches = hashing.probe(
-                        window.s_keys,
+                        self._sides.probe,
                         stop,
                         state,
                         self._factor,
@@ -124,23 +173,24 @@ class _SharedTable:
                         out_r,
                         out_s,
                     )
-                    emitter.emit(out_r[:matches], out_s[:matches])
+                    self._sides.emit(emitter, out_r[:matches], out_s[:matches])
 
-    def probe_first(self, window: WindowTuples) -> None:
+    def probe_first(self) -> None:
         """Emit the first match of each build tuple, in one thread.
 
         A tuple leaves the table with it, so that no number of duplicates is compared twice.
         """
         from streamjoin.engines.kernels import hashing
 
-        emitter = Emitter(self._meter, window, self._alone)
-        out_r, out_s = (np.empty(len(window.r_keys), dtype=np.uint32) for _ in range(2))
+        emitter = Emitter(self._meter, self._sides.window, self._alone)
+        probing = self._sides.probe
+        out_r, out_s = (np.empty(len(self._keys), dtype=np.uint32) for _ in range(2))
         first = 0
-        for start, stop in self._crew.pieces(0, len(window.s_keys)):
+        for start, stop in self._crew.pieces(0, len(probing)):
             self._crew.check()
             with self._meter.phase("probe"):
                 end = first + hashing.probe_first(
-                    window.s_keys,
+                    probing,
                     start,
                     stop,
                     self._factor,

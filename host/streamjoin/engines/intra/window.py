@@ -133,12 +133,13 @@ class IntraWindowEngine(Engine):
         return without_numba()
 
     def prepare(self, job: Job, report: Report) -> None:
-        """Compile the kernels, or load them from the cache, by joining a window of one."""
+        """Compile the kernels, or load them from the cache, by joining small windows."""
         prepared = (self.name, job.how in R_ONLY, *job.knobs.items())
         if prepared not in _PREPARED:
-            one = np.zeros(1, dtype=np.uint32)
+            two = np.zeros(2, dtype=np.uint32)
             with Crew(1) as crew:
-                self.join_window(WindowTuples(one, one), crew, job, Meter())
+                for r_keys in (two[:1], two):  # S is shorter, too
+                    self.join_window(WindowTuples(r_keys, two[:1]), crew, job, Meter())
             _PREPARED.add(prepared)
         prepare_keys(job.r, job.s, job.predicate)
 
