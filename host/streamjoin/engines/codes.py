@@ -45,10 +45,9 @@ class Terms:
 
 
 class Coded(NamedTuple):
-    """Codes of both sides, all below ``limit``, of which those with a partner are as their values.
+    """Codes of both sides, all below ``limit``; those of R differ where its values do.
 
-    Where values were numbered, the shorter side (R, where both are as long) has not the highest
-    code: it says that the other's value has no partner.
+    Where values were numbered, R has not the highest code: it says that S's value has no partner.
     """
 
     r: Codes
@@ -67,8 +66,8 @@ def code_columns(terms: list[Terms]) -> tuple[Codes, Codes]:
     Returns
     -------
     r_codes, s_codes : ndarray of uint32
-        Equal if and only if all columns are, and none is missing. Rows of one side that have no
-        partner may share a code.
+        Equal if and only if all columns are, and none is missing. R's differ where its values do;
+        S's without a partner may share one.
     """
     first = terms[0]
     has_missing = first.r_missing is not None or first.s_missing is not None
@@ -134,11 +133,10 @@ def _code_integers(term: Terms) -> Coded:
     if span < WORDS:
         _shifted(s_codes, r_low)[(s < r_low) | (s > r_high)] = span
         return Coded(_shifted(r_codes, r_low), s_codes, span + 1)
-    if r.dtype.kind == s.dtype.kind:
-        return _numbered(wide_bits(r), wide_bits(s))
-    coded = _numbered_by_r(wide_bits(r), wide_bits(s))
-    # 64 bits of one sign are not the same value as those of another.
-    coded.s[s < 0 if s.dtype.kind == "i" else s > HIGHEST_SIGNED] = coded.limit - 1
+    coded = _numbered(wide_bits(r), wide_bits(s))
+    if r.dtype.kind != s.dtype.kind:
+        # 64 bits of one sign are not the same value as those of another.
+        coded.s[s < 0 if s.dtype.kind == "i" else s > HIGHEST_SIGNED] = coded.limit - 1
     return coded
 
 
@@ -190,14 +188,7 @@ def _packed(left: Coded, right: Coded) -> Coded:
 
 
 def _numbered(r: Uint64s, s: Uint64s) -> Coded:
-    """Number 64-bit values by the rows of the shorter side that hold them first."""
-    if len(s) < len(r):
-        coded = _numbered_by_r(s, r)
-        return Coded(coded.s, coded.r, coded.limit)
-    return _numbered_by_r(r, s)
-
-
-def _numbered_by_r(r: Uint64s, s: Uint64s) -> Coded:
+    """Number 64-bit values by the rows of R that hold them first."""
     if not _has("numba"):
         return _sorted(r, s)
     from streamjoin.engines.kernels import numbering
@@ -210,10 +201,6 @@ def _numbered_by_r(r: Uint64s, s: Uint64s) -> Coded:
 
 
 def _number_strings(r: Strings, s: Strings) -> Coded:
-    """Number strings by the rows of the shorter side that hold them first."""
-    if len(s) < len(r):
-        coded = _number_strings(s, r)
-        return Coded(coded.s, coded.r, coded.limit)
     r_codes, s_codes = np.empty(len(r), dtype=np.uint32), np.empty(len(s), dtype=np.uint32)
     find_strings(s, r, number_strings(r, r_codes), s_codes, len(r))
     return Coded(r_codes, s_codes, len(r) + 1)

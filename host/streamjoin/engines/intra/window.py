@@ -15,7 +15,7 @@ from streamjoin.engines.arrivals import tumbling_slices
 from streamjoin.engines.base import Capabilities, Engine, Report, without_numba
 from streamjoin.engines.codes import Codes
 from streamjoin.engines.crew import Crew
-from streamjoin.engines.encode import encode_keys, prepare_keys
+from streamjoin.engines.encode import encode_keys, encode_stream_keys, prepare_keys
 from streamjoin.engines.job import Job
 from streamjoin.memory import prefer_huge_pages, reserved
 from streamjoin.metrics import Meter
@@ -146,7 +146,9 @@ class IntraWindowEngine(Engine):
     def run(self, job: Job, prepared: None, meter: Meter) -> None:
         """Join window after window."""
         with meter.phase("partition"):
-            r_keys, s_keys = encode_keys(job.r, job.s, job.predicate)
+            # Values are numbered by the shorter side: its table is smaller.
+            encode = encode_stream_keys if job.s.rows < job.r.rows else encode_keys
+            r_keys, s_keys = encode(job.r, job.s, job.predicate)
         replayed = job.arrival == "replay"
         workers = 1
         with Crew(job.threads) as crew, Crew(1) as alone:

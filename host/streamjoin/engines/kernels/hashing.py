@@ -211,7 +211,7 @@ def probe_first(
             packed = table[at]
             if packed & ROW_MASK == GONE:
                 break
-            if packed >> U64(32) == U64(key):
+            if U64(key) == packed >> U64(32):
                 out_build[matches] = U32(packed & ROW_MASK)
                 out_probe[matches] = U32(row)
                 matches += U64(1)
