@@ -1,6 +1,9 @@
 """Kinds that need the first pair of each tuple of R alone, and what rows of other kinds cost."""
 
+import contextlib
+import sqlite3
 from collections import defaultdict
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -189,3 +192,35 @@ def test_an_emitted_pair_is_the_first_of_its_tuple() -> None:
         (1, 3),
         (2, 1),
     ]
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("rows", [(90_000, 3000), (3000, 90_000)])
+def test_sides_of_unequal_size_are_joined_as_they_are_given(
+    rows: tuple[int, int], threads: int
+) -> None:
+    """The table is that of the shorter side, and a row of R stays one of R."""
+    rng = np.random.default_rng(seed := 13)
+    for factor in (1, 2_654_435_761):
+        r, s = ({"k": rng.integers(0, 60_000, count) * factor} for count in rows)
+        found = sj.join(r, s, on="k", engine="npj", threads=threads)
+        assert (r["k"][found.r_rows] == s["k"][found.s_rows]).all(), f"seed {seed}"
+        counts = [np.bincount(each["k"] // factor, minlength=60_000) for each in (r, s)]
+        assert len(found) == int(np.dot(*counts))
+        assert len(set(zip(found.r_rows.tolist(), found.s_rows.tolist(), strict=True))) == len(
+            found
+        )
+
+
+@pytest.mark.parametrize("how", ["left", "full", "anti"])
+def test_rows_of_a_store_have_the_ends_of_their_windows_where_s_is_at_rest(
+    how: str, tmp_path: Path
+) -> None:
+    with contextlib.closing(sqlite3.connect(tmp_path / "r.db")) as connection, connection:
+        connection.execute("CREATE TABLE t (k INTEGER, ts INTEGER)")
+        connection.executemany("INSERT INTO t VALUES (?, ?)", [(1, 0), (2, 8)])
+    s = {"k": np.array([9]), "ts": np.array([21])}
+    source = f"sqlite:{tmp_path / 'r.db'}:t"
+    asked = {"on": "k", "how": how, "engine": "meshjoin", "window": "tumbling:7us", "check": True}
+    result = sj.join(source, s, **asked)  # type: ignore[arg-type]  # each is of its own
+    assert result.pairs["ts"].to_pylist()[:2] == [7, 14]

@@ -390,17 +390,3 @@ def test_the_command_line_joins_and_writes_every_kind(
     assert "how is one of inner, left, right, full, semi, anti, not 'outer'" in (
         capsys.readouterr().err
     )
-
-
-@pytest.mark.parametrize("how", ["left", "full", "anti"])
-def test_rows_of_a_store_have_the_ends_of_their_windows_where_s_is_at_rest(
-    how: str, tmp_path: Path
-) -> None:
-    with contextlib.closing(sqlite3.connect(tmp_path / "r.db")) as connection, connection:
-        connection.execute("CREATE TABLE t (k INTEGER, ts INTEGER)")
-        connection.executemany("INSERT INTO t VALUES (?, ?)", [(1, 0), (2, 8)])
-    s = {"k": np.array([9]), "ts": np.array([21])}
-    source = f"sqlite:{tmp_path / 'r.db'}:t"
-    asked = {"on": "k", "how": how, "engine": "meshjoin", "window": "tumbling:7us", "check": True}
-    result = sj.join(source, s, **asked)  # type: ignore[arg-type]  # each is of its own
-    assert result.pairs["ts"].to_pylist()[:2] == [7, 14]
