@@ -15,7 +15,7 @@ from streamjoin.tuples import Stream
 from streamjoin_common.callers import warn_caller
 from streamjoin_common.language.arrivals import ArrivalColumn, Arrivals
 from streamjoin_common.language.predicates import Predicate
-from streamjoin_common.spelling import option
+from streamjoin_common.spelling import argument, option
 
 DEFAULT_ARRIVALS = Arrivals()
 YEAR_US = 365 * 24 * 3600 * 1_000_000
@@ -71,6 +71,11 @@ def as_streams(
         _refuse_both(error, s, predicate, arrivals.s)
         raise
     batches = [r_batch, _batch(s, predicate.s_columns, arrivals.s, "s")]
+    if arrivals.r.unit is not None and all(batch.clock.dated for batch in batches):
+        raise InputError(
+            f"{argument('ts_unit')} is for numbers, and the arrival times of both sides are "
+            f"timestamps, which have their unit: leave it out"
+        )
     streams = _streams(batches, [_called(r, "r"), _called(s, "s")], predicate, lateness_us)
     if arrivals.r.window:
         _warn_of_distance(*streams)

@@ -1,5 +1,6 @@
 """Windows that arrival times decide need an arrival column on both sides, in a known unit."""
 
+import itertools
 import json
 import re
 import warnings
@@ -135,6 +136,18 @@ def test_epoch_integers_of_another_unit_are_hinted_at(unit: str, per_second: int
 def test_a_unit_without_sense_is_refused() -> None:
     with pytest.raises(sj.InputError, match=r"^ts_unit is s, ms, us or ns, not 'm'"):
         sj.join(table("ts"), table("ts"), on="k", ts_unit="m")
+
+
+def test_a_unit_is_refused_where_both_sides_have_theirs() -> None:
+    days = np.array(["2024-05-01", "2024-05-02", "2024-05-03"], dtype="datetime64[D]")
+    numbers, dated = {"k": [1, 2, 3], "ts": [1, 2, 3]}, {"k": [1, 2, 3], "ts": days}
+    stamped = pa.table({"k": [1, 2, 3], "ts": days.astype("datetime64[us]")})
+    for r, s in itertools.product([dated, stamped], repeat=2):
+        with pytest.raises(sj.InputError, match=r"^ts_unit is for numbers, .* leave it out$"):
+            sj.join(r, s, on="k", ts_unit="ms")
+        assert len(sj.join(r, s, on="k", window="time:1d").pairs) == 3
+    for pair in ((numbers, stamped), (stamped, numbers)):
+        assert len(sj.join(*pair, on="k", ts_unit="ms").pairs) == 3
 
 
 @pytest.mark.parametrize("window", TIMED)

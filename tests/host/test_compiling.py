@@ -13,7 +13,7 @@ from streamjoin import run
 from streamjoin.cli.join import compiled
 from streamjoin.engines import catalog, codes, compiling
 from streamjoin.engines.job import Job
-from streamjoin.engines.kernels import numbering
+from streamjoin.engines.kernels import integers
 from streamjoin.engines.kernels.flat import bands, joining, plans, sharing
 from streamjoin.tuples import Stream
 from streamjoin_common.language.predicates import Predicate
@@ -91,7 +91,7 @@ def test_a_run_on_wide_keys_compiles_nothing_after_its_preparation(
     engine = catalog.get("npj")
     job = run.complete(engine, Job(r, r, Predicate.parse(on="key"), AllWindow()), {})
     prepared = run.prepare(engine, job)
-    kernels = (numbering.cut_integers, numbering.number_integers, numbering.find_integers)
+    kernels = (integers.cut_integers, integers.number_integers, integers.find_integers)
     before = [list(kernel.signatures) for kernel in kernels]
     run.run(engine, job, prepared=prepared)
     assert [list(kernel.signatures) for kernel in kernels] == before

@@ -2,7 +2,6 @@
 
 import contextlib
 import sqlite3
-from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
@@ -17,8 +16,9 @@ import streamjoin as sj
 from streamjoin import oracle, run
 from streamjoin.advise import choose, thresholds, tree
 from streamjoin.engines import catalog, kinds
+from streamjoin.engines.intra import first as first_of
+from streamjoin.engines.intra.window import WindowTuples
 from streamjoin.engines.job import Job
-from streamjoin.engines.kernels import hashing
 from streamjoin.errors import TooLargeError
 from streamjoin.lazy import Later
 from streamjoin.metrics import Meter
@@ -76,33 +76,19 @@ def test_duplicates_are_no_pairs_that_are_held() -> None:
 
 @settings(max_examples=100, deadline=None)
 @given(
-    build=st.lists(st.integers(0, 9), max_size=30),
-    probe=st.lists(st.integers(0, 9), max_size=30),
-    bits=st.integers(1, 5),
-    factor=st.sampled_from([hashing.FIBONACCI, None]),
+    r=st.lists(st.integers(0, 20), max_size=30),
+    s=st.lists(st.integers(0, 20), max_size=30),
+    step=st.sampled_from([1, 200_000_000]),
     cut=st.integers(0, 30),
 )
-def test_a_build_tuple_leaves_with_its_first_match(
-    build: list[int], probe: list[int], bits: int, factor: np.uint64 | None, cut: int
-) -> None:
-    keys, others = np.array(build, dtype=np.uint32), np.array(probe, dtype=np.uint32)
-    by = np.uint64(1 << (64 - bits)) if factor is None else factor
-    bounds = np.zeros((1 << bits) + 1, dtype=np.uint32)
-    table = np.empty(len(keys), dtype=np.uint64)
-    hashing.count(keys, 0, len(keys), by, 64 - bits, bounds, True)
-    np.cumsum(bounds, out=bounds)
-    hashing.fill(keys, 0, len(keys), by, 64 - bits, bounds, table, True)
-    rows_of = defaultdict(list)
-    for row, key in enumerate(build):
-        rows_of[key].append(row)
-    cut = min(cut, len(others))
-    for first, end in ((0, cut), (cut, len(others))):
-        out = np.empty((2, len(keys)), dtype=np.uint32)
-        count = hashing.probe_first(
-            others, first, end, by, 64 - bits, bounds, table, out[0], out[1]
-        )
-        expected = [(row, at) for at in range(first, end) for row in rows_of.pop(probe[at], [])]
-        assert sorted(zip(*out[:, :count].tolist(), strict=True)) == sorted(expected)
+def test_the_first_row_of_a_key_is_found(r: list[int], s: list[int], step: int, cut: int) -> None:
+    """In an array of small keys, in a table of others, and in any part of R."""
+    keys, others = (np.array(side, dtype=np.uint32) * np.uint32(step) for side in (r, s))
+    find = first_of._finder(WindowTuples(keys, others), Meter())
+    found = np.empty(len(r), dtype=np.uint32)
+    for part in (slice(0, cut), slice(cut, None)):
+        find(keys[part], found[part])
+    assert found.tolist() == [s.index(key) if key in s else len(s) for key in r]
 
 
 @pytest.mark.parametrize("threads", [1, 2])

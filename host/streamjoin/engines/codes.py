@@ -14,6 +14,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from streamjoin.engines.numbering import (
+    find_integers,
+    find_strings,
+    number_integers,
+    number_strings,
+)
 from streamjoin.inputs.strings import Strings
 
 Codes = NDArray[np.uint32]
@@ -29,6 +35,9 @@ R_MISSING, S_MISSING = np.uint32(WORDS - 2), np.uint32(WORDS - 1)
 """Codes of rows that lack a value: different ones, for they match nothing."""
 
 HIGHEST_SIGNED = (1 << 63) - 1
+
+SAMPLE = 1024
+"""Values that are looked at first."""
 
 LONG = 1 << 16
 """Rows of a column from which on a kernel that reads it once is faster than NumPy's passes."""
@@ -123,6 +132,8 @@ def float_bits(values: NDArray[Any]) -> NDArray[Any]:
 
 def _code_integers(term: Terms) -> Coded:
     r, s = np.asarray(term.r), np.asarray(term.s)
+    if term.r_missing is None and _is_far_apart(r):
+        return _numbered_integers(r, s)
     r_codes, (r_low, r_high) = _cut(r, term.r_missing)
     s_codes, (s_low, s_high) = _cut(s, term.s_missing)
     low = min(r_low, s_low)
@@ -133,6 +144,16 @@ def _code_integers(term: Terms) -> Coded:
     if span < WORDS:
         _shifted(s_codes, r_low)[(s < r_low) | (s > r_high)] = span
         return Coded(_shifted(r_codes, r_low), s_codes, span + 1)
+    return _numbered_integers(r, s)
+
+
+def _is_far_apart(column: NDArray[Any]) -> bool:
+    """Whether some values are known to lie so far apart that 32 bits do not tell them apart."""
+    low, high = ends(column[:: max(1, len(column) // SAMPLE)], None)
+    return high - low >= WORDS
+
+
+def _numbered_integers(r: NDArray[Any], s: NDArray[Any]) -> Coded:
     coded = _numbered(wide_bits(r), wide_bits(s))
     if r.dtype.kind != s.dtype.kind:
         # 64 bits of one sign are not the same value as those of another.
@@ -144,10 +165,10 @@ def _cut(column: NDArray[Any], missing: Missing) -> tuple[Codes, tuple[int, int]
     """Return integers modulo 2**32, and the lowest and highest that is not missing."""
     if missing is not None or len(column) < LONG or not _is_wide(column):
         return column.astype(np.uint32), ends(column, missing)
-    from streamjoin.engines.kernels import numbering
+    from streamjoin.engines.kernels import integers
 
     codes, limits = np.empty(len(column), dtype=np.uint32), np.empty(2, dtype=column.dtype)
-    numbering.cut_integers(column, codes, limits)
+    integers.cut_integers(column, codes, limits)
     return codes, (int(limits[0]), int(limits[1]))
 
 
@@ -191,12 +212,8 @@ def _numbered(r: Uint64s, s: Uint64s) -> Coded:
     """Number 64-bit values by the rows of R that hold them first."""
     if not _has("numba"):
         return _sorted(r, s)
-    from streamjoin.engines.kernels import numbering
-
-    slots = empty_slots(len(r))
     r_codes, s_codes = np.empty(len(r), dtype=np.uint32), np.empty(len(s), dtype=np.uint32)
-    numbering.number_integers(r, slots, r_codes)
-    numbering.find_integers(s, r, slots, s_codes, len(r))
+    find_integers(s, r, number_integers(r, r_codes), s_codes, len(r))
     return Coded(r_codes, s_codes, len(r) + 1)
 
 
@@ -204,57 +221,6 @@ def _number_strings(r: Strings, s: Strings) -> Coded:
     r_codes, s_codes = np.empty(len(r), dtype=np.uint32), np.empty(len(s), dtype=np.uint32)
     find_strings(s, r, number_strings(r, r_codes), s_codes, len(r))
     return Coded(r_codes, s_codes, len(r) + 1)
-
-
-def number_strings(strings: Strings, numbers: Codes | Int64s) -> Uint64s:
-    """Number strings by the rows that hold them first; return the table for :func:`find_strings`.
-
-    Parameters
-    ----------
-    strings : Strings
-    numbers : ndarray of uint32 or int64, shape (strings,)
-        Receives the numbers.
-    """
-    from streamjoin.engines.kernels import numbering
-
-    slots = empty_slots(len(strings))
-    hashes = _hashes(strings)
-    numbering.number_strings(strings.offsets, strings.data, hashes, slots, numbers)
-    return slots
-
-
-def find_strings(
-    strings: Strings, known: Strings, table: Uint64s, numbers: Codes | Int64s, absent: int
-) -> None:
-    """Find the numbers of strings among known ones.
-
-    Parameters
-    ----------
-    strings, known : Strings
-    table : ndarray of uint64
-        What :func:`number_strings` returned for the known ones.
-    numbers : ndarray of uint32 or int64, shape (strings,)
-        Receives the numbers.
-    absent : int
-        Number of a string that is not known.
-    """
-    from streamjoin.engines.kernels import numbering
-
-    held = (strings.offsets, strings.data, _hashes(strings))
-    numbering.find_strings(*held, known.offsets, known.data, table, numbers, absent)
-
-
-def _hashes(strings: Strings) -> Uint64s:
-    from streamjoin.engines.kernels import numbering
-
-    hashes = np.empty(len(strings), dtype=np.uint64)
-    numbering.hash_strings(strings.offsets, strings.data, hashes)
-    return hashes
-
-
-def empty_slots(values: int) -> Uint64s:
-    """Return the empty slots of a table of so many values."""
-    return np.zeros(1 << max(1, (2 * values - 1).bit_length()), dtype=np.uint64)
 
 
 def _sorted(r: NDArray[Any], s: NDArray[Any]) -> Coded:
@@ -285,9 +251,9 @@ def compile_kernels(terms: list[Terms]) -> None:
 
 def _compile_integers(r: NDArray[Any], s: NDArray[Any]) -> None:
     """Compile for such arrays: to Numba one that cannot be written is of another type."""
-    from streamjoin.engines.kernels import numbering
+    from streamjoin.engines.kernels import integers
 
     _numbered(wide_bits(r), wide_bits(s))
     for side in (r, s):
         if len(side) and _is_wide(side):
-            numbering.cut_integers(side, np.empty(1, dtype=np.uint32), np.empty(2, side.dtype))
+            integers.cut_integers(side, np.empty(1, dtype=np.uint32), np.empty(2, side.dtype))

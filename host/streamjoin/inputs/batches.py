@@ -30,6 +30,7 @@ from streamjoin.inputs.mappings import given_arrivals, given_column
 from streamjoin.inputs.payload import take
 from streamjoin.inputs.sources import Arrays, Later
 from streamjoin.inputs.strings import Strings
+from streamjoin.memory import reserved
 from streamjoin.tuples import Clock, Int64s, Stream
 from streamjoin_common.callers import warn_caller
 from streamjoin_common.language.arrivals import ArrivalColumn
@@ -43,6 +44,8 @@ PANDAS_INDEX = "__index_level_"
 MAX_ROWS = 1 << 31
 """Rows of a stream, exclusive: row numbers are 32-bit payloads, hash tables link signed ones."""
 
+LONG = 1 << 16
+"""Rows from which on it is worth to leave the arrival times of data at rest untouched."""
 
 _READ: weakref.WeakSet[Any] = weakref.WeakSet()
 """Readers that were read: nothing else says so of them."""
@@ -108,7 +111,9 @@ class Batch(NamedTuple):
         if self.rows >= MAX_ROWS:
             raise InputError(f"{source}: {self.rows} rows; fewer than {MAX_ROWS} can be numbered")
         if self.ts is None:
-            ts = np.zeros(self.rows, dtype=np.int64)
+            # Few look at them: pages that are not touched are never cleared.
+            zeros = reserved if self.rows >= LONG else np.zeros
+            ts = zeros(self.rows, np.int64)
             return Stream(self.columns, ts, source, self.table, self.missing, in_order=True)
         if lateness_us is None or in_order(self.ts) is None:
             return Stream(self.columns, self.ts, source, self.table, self.missing, clock=self.clock)

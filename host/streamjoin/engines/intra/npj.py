@@ -3,8 +3,8 @@
 All threads build one shared hash table over R, each inserting an equal part of its rows; after
 a barrier all probe it with equal parts of S. Beyond the study: the table is built over the shorter
 side, equal keys lie side by side instead of in a chain, buckets are prefetched, and keys below the
-number of buckets are not hashed. Where each tuple of R is in the result once at most, it leaves the
-table with its first match, or finds the first one of a shorter S.
+number of buckets are not hashed. Where each tuple of R is in the result once at most, its first
+match is all that is looked for (:mod:`~streamjoin.engines.intra.first`).
 """
 
 from dataclasses import dataclass, replace
@@ -13,8 +13,9 @@ from typing import ClassVar
 import numpy as np
 
 from streamjoin.engines.base import Capabilities, Knob
-from streamjoin.engines.codes import Codes, empty_slots
+from streamjoin.engines.codes import Codes
 from streamjoin.engines.crew import Crew
+from streamjoin.engines.intra.first import emit_first
 from streamjoin.engines.intra.lazy import LazyEngine
 from streamjoin.engines.intra.window import Emitter, IntraWindowEngine, WindowTuples
 from streamjoin.engines.job import Job
@@ -33,18 +34,15 @@ class Npj(LazyEngine):
 
     def join_complete(self, window: WindowTuples, crew: Crew, job: Job, meter: Meter) -> None:
         """Build, barrier, probe."""
-        if job.how in R_ONLY and len(window.s_keys) < len(window.r_keys):
-            _emit_first_of_few(window, crew, meter)
+        if job.how in R_ONLY:
+            emit_first(window, crew, meter)
             return
-        sides = _Sides(window, job.how not in R_ONLY and len(window.s_keys) < len(window.r_keys))
+        sides = _Sides(window, len(window.s_keys) < len(window.r_keys))
         with meter.phase("build_or_sort"):
             table = _SharedTable(sides, int(job.knobs["load"]), crew, meter)
         meter.holds(table.bytes)
         table.build()
-        if job.how in R_ONLY:
-            table.probe_first()
-        else:
-            crew.on_parts(table.probe, len(sides.probe))
+        crew.on_parts(table.probe, len(sides.probe))
 
 
 @dataclass(frozen=True)
@@ -68,27 +66,6 @@ class _Sides:
         """Emit matches."""
         rows = (probe_rows, build_rows) if self.swapped else (build_rows, probe_rows)
         emitter.emit(*rows)
-
-
-def _emit_first_of_few(window: WindowTuples, crew: Crew, meter: Meter) -> None:
-    """Emit the first match of each tuple of R, of an S that is shorter: its keys are numbered."""
-    from streamjoin.engines.kernels import numbering
-
-    emitter = Emitter(meter, window, alone=True)
-    absent = len(window.s_keys)
-    with meter.phase("build_or_sort"):
-        known, numbers = window.s_keys.astype(np.uint64), np.empty(absent, dtype=np.uint32)
-        slots = empty_slots(absent)
-        numbering.number_integers(known, slots, numbers)
-    meter.holds(known.nbytes + numbers.nbytes + slots.nbytes)
-    for first, end in crew.pieces(0, len(window.r_keys)):
-        crew.check()
-        with meter.phase("probe"):
-            keys = window.r_keys[first:end].astype(np.uint64)
-            found = np.empty(end - first, dtype=np.uint32)
-            numbering.find_integers(keys, known, slots, found, absent)
-            at = np.flatnonzero(found != absent)
-            emitter.emit((at + first).astype(np.uint32), found[at])
 
 
 class _SharedTable:
@@ -174,31 +151,3 @@ class _SharedTable:
                         out_s,
                     )
                     self._sides.emit(emitter, out_r[:matches], out_s[:matches])
-
-    def probe_first(self) -> None:
-        """Emit the first match of each build tuple, in one thread.
-
-        A tuple leaves the table with it, so that no number of duplicates is compared twice.
-        """
-        from streamjoin.engines.kernels import hashing
-
-        emitter = Emitter(self._meter, self._sides.window, self._alone)
-        probing = self._sides.probe
-        out_r, out_s = (np.empty(len(self._keys), dtype=np.uint32) for _ in range(2))
-        first = 0
-        for start, stop in self._crew.pieces(0, len(probing)):
-            self._crew.check()
-            with self._meter.phase("probe"):
-                end = first + hashing.probe_first(
-                    probing,
-                    start,
-                    stop,
-                    self._factor,
-                    self._shift,
-                    self._bounds,
-                    self._table,
-                    out_r[first:],
-                    out_s[first:],
-                )
-                emitter.emit(out_r[first:end], out_s[first:end])
-            first = end

@@ -16,6 +16,7 @@ from streamjoin.engines.base import Capabilities, Engine, Report, without_numba
 from streamjoin.engines.codes import Codes
 from streamjoin.engines.crew import Crew
 from streamjoin.engines.encode import encode_keys, encode_stream_keys, prepare_keys
+from streamjoin.engines.intra.reduction import compile_filter, without_lonely
 from streamjoin.engines.job import Job
 from streamjoin.memory import prefer_huge_pages, reserved
 from streamjoin.metrics import Meter
@@ -55,6 +56,8 @@ class WindowTuples:
         When each tuple arrives in a replay, in microseconds; None for data at rest.
     end_us : float
         When the window is complete, on the run's clock.
+    r_rows, s_rows : ndarray of uint32, or None
+        Which rows of the streams these are; None where they follow one another.
     """
 
     r_keys: Codes
@@ -64,6 +67,8 @@ class WindowTuples:
     r_ts: Int64s | None = None
     s_ts: Int64s | None = None
     end_us: float = 0.0
+    r_rows: Codes | None = None
+    s_rows: Codes | None = None
 
     @property
     def tuples(self) -> int:
@@ -105,16 +110,23 @@ class Emitter:
         self, r_rows: Codes, s_rows: Codes, produced_us: NDArray[np.float64] | float | None = None
     ) -> None:
         """Emit the first matches of the buffer, given by rows of the window."""
-        if self._window.r_first:
-            r_rows += np.uint32(self._window.r_first)
-        if self._window.s_first:
-            s_rows += np.uint32(self._window.s_first)
+        window = self._window
+        _name(r_rows, window.r_first, window.r_rows)
+        _name(s_rows, window.s_first, window.s_rows)
         if self._meter.emit(r_rows, s_rows, produced_us):  # else the buffer is free again
             self._out = self._out[:, len(r_rows) :]
             self._emitted += len(r_rows)
         if self._alone and not self._huge and self._emitted >= HUGE_FROM_PAIRS:
             prefer_huge_pages(self._out)
             self._huge = True
+
+
+def _name(rows: Codes, first: int, named: Codes | None) -> None:
+    """Replace rows of a window by those of its stream."""
+    if named is not None:
+        rows[:] = named[rows]
+    elif first:
+        rows += np.uint32(first)
 
 
 class IntraWindowEngine(Engine):
@@ -136,16 +148,18 @@ class IntraWindowEngine(Engine):
         """Compile the kernels, or load them from the cache, by joining small windows."""
         prepared = (self.name, job.how in R_ONLY, *job.knobs.items())
         if prepared not in _PREPARED:
-            two = np.zeros(2, dtype=np.uint32)
+            low, high = np.zeros(2, dtype=np.uint32), np.full(1, 1 << 31, dtype=np.uint32)
             with Crew(1) as crew:
-                for r_keys in (two[:1], two):  # S is shorter, too
-                    self.join_window(WindowTuples(r_keys, two[:1]), crew, job, Meter())
+                for keys in ((low[:1], low[:1]), (low, low[:1]), (high, high)):  # S is shorter, too
+                    self.join_window(WindowTuples(*keys), crew, job, Meter())
             _PREPARED.add(prepared)
         prepare_keys(job.r, job.s, job.predicate)
+        compile_filter(job)
 
     def run(self, job: Job, prepared: None, meter: Meter) -> None:
         """Join window after window."""
         with meter.phase("partition"):
+            whole, (job, *left) = job, without_lonely(job)
             # Values are numbered by the shorter side: its table is smaller.
             encode = encode_stream_keys if job.s.rows < job.r.rows else encode_keys
             r_keys, s_keys = encode(job.r, job.s, job.predicate)
@@ -162,12 +176,13 @@ class IntraWindowEngine(Engine):
                     job.r.ts[r_rows] if replayed else None,
                     job.s.ts[s_rows] if replayed else None,
                     complete_us if replayed else 0.0,
+                    *left,
                 )
                 shares = replayed or window.tuples >= MIN_SHARED
                 workers = crew.threads if shares else workers
                 self.join_window(window, crew if shares else alone, job, meter)
                 meter.let_go()
-                meter.progress(r_rows.stop + s_rows.stop, job.tuples)
+                meter.progress(r_rows.stop + s_rows.stop, whole.tuples)
             meter.workers = workers
             if replayed:  # the replay lasts until its last tuple, which may be in no joined window
                 crew.sleep_until_us(meter, (job.end_us - job.start_us) / job.speedup)

@@ -27,9 +27,6 @@ DOWN = U32(0xFFFFFFFF)
 FIBONACCI = U64(0x9E3779B97F4A7C15)
 """Factor of Fibonacci hashing: the upper bits of a product depend on all bits of the key."""
 
-GONE = ROW_MASK
-"""Row of no tuple: what is behind it in a bucket has left."""
-
 
 @inlined
 def _bucket(key: np.uint32, factor: np.uint64, shift: np.uint64) -> np.uint64:
@@ -168,57 +165,37 @@ def probe(
 
 
 @kernel
-def probe_first(
-    keys: Codes,
-    first: int,
-    end: int,
-    factor: np.uint64,
-    shift: int,
-    bounds: Codes,
-    table: Tuples,
-    out_build: Codes,
-    out_probe: Codes,
-) -> int:
-    """Probe with rows ``first`` to below ``end``; a build tuple leaves with its first match.
+def fill_first(keys: Codes, rows: Codes) -> None:
+    """Write the first row of each key to the key's place.
 
     Parameters
     ----------
-    keys, factor, shift, bounds
-        As for :func:`probe`.
-    table : ndarray of uint64
-        The complete table. Those left of a bucket move to its beginning, and a tuple with row
-        :data:`GONE` behind them.
-    out_build, out_probe : ndarray of uint32
-        Receive the matching rows; as long as there are tuples left.
-
-    Returns
-    -------
-    int
-        Matches written.
+    keys : ndarray of uint32
+    rows : ndarray of uint32
+        Receives the rows; longer than the highest key.
     """
-    down, last = U64(shift), U64(end)
-    matches = U64(0)
-    for row in range(U64(first), last):
-        far, near = row + U64(2 * AHEAD), row + U64(AHEAD)
-        prefetch(bounds, _bucket(keys[far if far < last else row], factor, down))
-        near_bucket = _bucket(keys[near if near < last else row], factor, down)
-        prefetch(table, U64(bounds[near_bucket]))
-        key = keys[row]
-        bucket = _bucket(key, factor, down)
-        at, stop = U64(bounds[bucket]), U64(bounds[bucket + U64(1)])
-        left = at
-        while at < stop:
-            packed = table[at]
-            if packed & ROW_MASK == GONE:
-                break
-            if U64(key) == packed >> U64(32):
-                out_build[matches] = U32(packed & ROW_MASK)
-                out_probe[matches] = U32(row)
-                matches += U64(1)
-            else:
-                table[left] = packed
-                left += U64(1)
-            at += U64(1)
-        if left < at:
-            table[left] = GONE
-    return int(matches)
+    last = U64(len(keys))
+    for back in range(last):
+        row = last - U64(1) - back
+        rows[U64(keys[row])] = U32(row)
+
+
+@kernel
+def find_first(keys: Codes, rows: Codes, absent: int, found: Codes) -> None:
+    """Read the first row of each key.
+
+    Parameters
+    ----------
+    keys : ndarray of uint32
+    rows : ndarray of uint32
+        What :func:`fill_first` wrote; at least one.
+    absent : int
+        Stands for no row, in ``rows``, too.
+    found : ndarray of uint32, shape of ``keys``
+        Receives the rows.
+    """
+    highest = U64(len(rows)) - U64(1)
+    for row in range(U64(len(keys))):
+        key = U64(keys[row])
+        first = rows[min(key, highest)]
+        found[row] = first if key <= highest else U32(absent)

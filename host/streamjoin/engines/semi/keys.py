@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamjoin.engines import codes
+from streamjoin.engines import codes, numbering
 from streamjoin.engines.job import Job
 from streamjoin.errors import InputError
 from streamjoin.inputs.agreement import no_values
@@ -52,9 +52,9 @@ class Dictionary:
         if self.is_string:
             strings = Strings.of(present)
             rows = np.empty(len(strings), dtype=np.int64)
-            codes.number_strings(strings, rows)
+            numbering.number_strings(strings, rows)
             self._known = strings[rows == np.arange(len(rows))].copy()
-            self._table = codes.number_strings(self._known, rows[: len(self._known)])
+            self._table = numbering.number_strings(self._known, rows[: len(self._known)])
         else:
             wide = np.uint64 if values.dtype.kind == "u" else np.int64
             self._values = np.unique(np.asarray(present).astype(wide))
@@ -66,7 +66,7 @@ class Dictionary:
         """Return the rank of each value; :data:`ABSENT` for unknown and missing ones."""
         ranks = np.full(len(values), ABSENT)
         if self.is_string:
-            codes.find_strings(Strings.of(values), self._known, self._table, ranks, ABSENT)
+            numbering.find_strings(Strings.of(values), self._known, self._table, ranks, ABSENT)
         elif len(self._values):
             ranks = self._integer_ranks(np.asarray(values))
         if missing is not None:

@@ -47,7 +47,7 @@ class _Known(NamedTuple):
 
 def _with_room(strings: int, size: int, before: _Known | None = None) -> _Known:
     """Return the same strings with room for so many, and so many bytes."""
-    from streamjoin.engines.kernels import numbering
+    from streamjoin.engines.kernels import strings as kernels
 
     room = 1 << max(6, (strings - 1).bit_length())
     known = _Known(
@@ -66,7 +66,7 @@ def _with_room(strings: int, size: int, before: _Known | None = None) -> _Known:
         known.hashes[:count] = before.hashes[:count]
         known.numbers[:count] = before.numbers[:count]
         known.notes[:] = before.notes
-        numbering.enter_hashes(known.hashes[:count], known.slots)
+        kernels.enter_hashes(known.hashes[:count], known.slots)
     return known
 
 
@@ -84,7 +84,7 @@ class Dictionary:
 
     def numbers_of(self, strings: Strings) -> Int64s:
         """Return the numbers of strings, new ones for those that are not there."""
-        from streamjoin.engines.kernels import numbering
+        from streamjoin.engines.kernels import strings as kernels
 
         known, count = self._known, len(self)
         size = int(strings.offsets[-1] - strings.offsets[0])
@@ -93,7 +93,7 @@ class Dictionary:
             known = self._known = _with_room(count + len(strings), used + size, known)
         hashes = np.empty(len(strings), dtype=np.uint64)
         numbers = np.empty(len(strings), dtype=np.int64)
-        numbering.learn_strings(strings.offsets, strings.data, hashes, *known, numbers)
+        kernels.learn_strings(strings.offsets, strings.data, hashes, *known, numbers)
         return numbers
 
     def limit_to(self, live: list[Int64s]) -> None:

@@ -1,0 +1,118 @@
+"""Rows that have no partner are dropped before a join, where one side is far shorter.
+
+The values of the shorter side make a filter (:mod:`~streamjoin.engines.kernels.filtering`), and the
+longer side's rows that do not pass take no part. Those that pass by chance are told apart by the
+join itself, so that nothing of the result depends on the filter.
+"""
+
+from dataclasses import replace
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamjoin.engines.job import Job
+from streamjoin.tuples import Stream
+from streamjoin_common.language.predicates import Equi
+from streamjoin_common.language.windows import AllWindow
+
+Codes = NDArray[np.uint32]
+Integers = NDArray[Any]
+
+LONG = 1 << 16
+"""Rows of a side from which on it is worth a filter."""
+
+FEW = 8
+"""The shorter side has at most one row for so many of the longer one."""
+
+FILTER_BITS = 16
+"""Bits of the filter for each row, at least: one row in 16 passes by chance at most."""
+
+FILTER_LIMIT = 1 << 23
+"""Bits of the longest filter, 1 MB: a longer one would not stay in a core's cache."""
+
+SAMPLE = 1024
+"""Rows of the longer side that tell whether the filter is worth its time."""
+
+MAXIMUM_SHARE = 0.25
+"""Share of the sample that may pass."""
+
+
+def without_lonely(job: Job) -> tuple[Job, Codes | None, Codes | None]:
+    """Return a job without many of the rows that have no partner.
+
+    Returns
+    -------
+    job : Job
+        The same, or with fewer rows of one side.
+    r_rows, s_rows : ndarray of uint32, or None
+        Which rows of a side are left; None if all are.
+    """
+    if not _are_unequal(job):
+        return job, None, None
+    r, s = job.r, job.s
+    few, many = (r, s) if r.rows < s.rows else (s, r)
+    compared = _integers(job)
+    rows = None if compared is None else _passing(*(compared if few is r else compared[::-1]))
+    if rows is None:
+        return job, None, None
+    if many is r:
+        names = [term.r_column for term in job.predicate.terms]
+        return replace(job, r=_taken(r, names, rows)), rows, None
+    names = [term.s_column for term in job.predicate.terms]
+    return replace(job, s=_taken(s, names, rows)), None, rows
+
+
+def compile_filter(job: Job) -> None:
+    """Compile the filter for the columns of a job, or load it from the cache."""
+    if _are_unequal(job):
+        for column in _integers(job) or ():
+            _passing(column[:1], column[:1])
+
+
+def _are_unequal(job: Job) -> bool:
+    """Whether one side is far shorter, and all tuples are in one window, at once."""
+    few, many = sorted((job.r.rows, job.s.rows))
+    is_whole = isinstance(job.window, AllWindow) and job.arrival == "instant"
+    return is_whole and many >= max(LONG, FEW * few) and find_spec("numba") is not None
+
+
+def _integers(job: Job) -> tuple[Integers, Integers] | None:
+    """Return the columns of the first equality of integers, that cannot be written."""
+    for term in job.predicate.terms:
+        columns = job.r.held(term.r_column), job.s.held(term.s_column)
+        if isinstance(term, Equi) and all(column.dtype.kind in "iu" for column in columns):
+            return _read_only(columns[0]), _read_only(columns[1])
+    return None
+
+
+def _read_only(column: Integers) -> Integers:
+    """Return the column as the one type that kernels are compiled for."""
+    view = np.ascontiguousarray(column).view()
+    view.flags.writeable = False
+    return view
+
+
+def _passing(known: Integers, values: Integers) -> Codes | None:
+    """Return the rows that may have a partner; None where a sample says that many have."""
+    from streamjoin.engines.kernels import filtering
+
+    bits = max(6, (FILTER_BITS * len(known) - 1).bit_length())
+    if 1 << bits > FILTER_LIMIT:
+        return None
+    words, shift = np.zeros(1 << (bits - 6), dtype=np.uint64), 64 - bits
+    filtering.fill(known, words, shift)
+    sample = _read_only(values[:: max(1, len(values) // SAMPLE)])
+    rows = np.empty(len(values), dtype=np.uint32)
+    if filtering.passing(sample, words, shift, rows) > MAXIMUM_SHARE * len(sample):
+        return None
+    return rows[: filtering.passing(values, words, shift, rows)]
+
+
+def _taken(stream: Stream, names: list[str], rows: Codes) -> Stream:
+    """Return some rows of the columns that are joined."""
+    missing = None if stream.missing is None else stream.missing[rows]
+    columns = {name: stream.held(name)[rows] for name in names}
+    at_rest = np.zeros(len(rows), dtype=np.int64)  # arrival times do not count
+    return Stream(columns, at_rest, stream.source, missing=missing, in_order=True)

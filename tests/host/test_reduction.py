@@ -1,0 +1,137 @@
+"""Sides of unequal size: rows without a partner are dropped before the join, and no result."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.host import cases
+from tests.host.test_kinds import check
+
+import streamjoin as sj
+from streamjoin import oracle, run
+from streamjoin.engines import catalog
+from streamjoin.engines.intra import reduction
+from streamjoin.engines.intra.window import IntraWindowEngine
+from streamjoin.engines.job import Job
+from streamjoin.tuples import Stream
+from streamjoin_common.language.kinds import KINDS
+from streamjoin_common.language.predicates import Equi, Predicate
+from streamjoin_common.language.windows import AllWindow
+
+INTRA = [name for name in catalog.names() if isinstance(catalog.get(name), IntraWindowEngine)]
+TYPES = (np.int32, np.uint32, np.int64, np.uint64)
+
+
+@pytest.fixture(autouse=True)
+def short(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reduction, "LONG", 64)
+    monkeypatch.setattr(reduction, "SAMPLE", 16)
+
+
+def stream(keys: Any, missing: Any = None, **columns: Any) -> Stream:
+    at_rest = np.zeros(len(keys), dtype=np.int64)
+    return Stream({"k": keys, "k2": keys, **columns}, at_rest, "r", missing=missing)
+
+
+def left(r: Stream, s: Stream, predicate: Predicate = cases.EQUI) -> tuple[Any, Any]:
+    """Return which rows of R and of S take part; None for all."""
+    _, *rows = reduction.without_lonely(Job(r, s, predicate, AllWindow()))
+    return rows[0], rows[1]
+
+
+def sides(rng: np.random.Generator, kinds: tuple[Any, Any], shared: int) -> tuple[Any, Any]:
+    """Keys at both ends of their ranges: many, and few of another type, some of them alike."""
+    many, few = (
+        rng.integers(*(np.iinfo(kind).min, np.iinfo(kind).max), size, dtype=kind, endpoint=True)
+        for kind, size in zip(kinds, (900, 60), strict=True)
+    )
+    with np.errstate(over="ignore"):
+        many[rng.permutation(900)[:shared]] = few[:shared].astype(kinds[0])
+    ends = np.iinfo(kinds[0])
+    many[rng.permutation(900)[:4]] = [ends.min, ends.max, 0, ends.max // 2 + 1]
+    few[-3:] = [np.iinfo(kinds[1]).min, np.iinfo(kinds[1]).max, 0]
+    return many, few
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    seed=st.integers(0, 1 << 30),
+    kinds=st.tuples(st.sampled_from(TYPES), st.sampled_from(TYPES)),
+    shared=st.integers(0, 60),
+    how=st.sampled_from(KINDS),
+    name=st.sampled_from(INTRA),
+    lacking=st.booleans(),
+    swapped=st.booleans(),
+)
+def test_every_kind_and_engine_and_type(
+    seed: int, kinds: Any, shared: int, how: str, name: str, lacking: bool, swapped: bool
+) -> None:
+    rng = np.random.default_rng(seed)
+    many, few = (
+        stream(keys, rng.random(len(keys)) < 0.1 if lacking else None)
+        for keys in sides(rng, kinds, shared)
+    )
+    r, s = (few, many) if swapped else (many, few)
+    check(name, r, s, AllWindow(), how, oracle.join(r, s, cases.EQUI, AllWindow()))
+
+
+def test_rows_without_a_partner_take_no_part() -> None:
+    rng = np.random.default_rng(5)
+    many, few = sides(rng, (np.int64, np.int64), 40)
+    expected = np.flatnonzero(np.isin(many, few))
+    r_rows, s_rows = left(stream(many), stream(few))
+    assert s_rows is None
+    assert np.isin(expected, r_rows).all()
+    assert len(r_rows) < 200  # a sixteenth by chance
+    r_rows, s_rows = left(stream(few), stream(many))
+    assert r_rows is None
+    assert np.isin(expected, s_rows).all()
+
+
+def test_the_first_equality_of_integers_serves() -> None:
+    many, few = np.arange(1000), np.arange(3)
+    r = stream(many, f=many * 1.0, w=np.array([str(key) for key in many.tolist()], dtype=object))
+    s = stream(few, f=few * 1.0, w=np.array(["0", "1", "2"], dtype=object))
+    r_rows, _ = left(r, s, Predicate(tuple(Equi(name, name) for name in "fwk")))
+    assert len(r_rows) < 200
+    assert left(r, s, Predicate(tuple(Equi(name, name) for name in "fw"))) == (None, None)
+
+
+def test_nothing_is_dropped_where_it_is_not_worth_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    many, few = np.arange(1000), np.arange(100)
+    assert left(stream(many), stream(few))[0] is not None
+    assert left(stream(many % 100), stream(few)) == (None, None), "most have a partner"
+    assert left(stream(many), stream(np.arange(126))) == (None, None), "of one size"
+    assert left(stream(many[:63]), stream(few[:2])) == (None, None), "short"
+    monkeypatch.setattr(reduction, "FILTER_LIMIT", 1024)
+    assert left(stream(many), stream(few)) == (None, None), "a filter that is too long"
+
+
+def test_streams_that_arrive_keep_all_rows() -> None:
+    job = Job(
+        stream(np.arange(1000)), stream(np.arange(3)), cases.EQUI, AllWindow(), arrival="replay"
+    )
+    assert reduction.without_lonely(job) == (job, None, None)
+
+
+@pytest.mark.parametrize("empty", [0, 1])
+def test_an_empty_side(empty: int) -> None:
+    keys = [np.arange(1000), np.arange(1000)]
+    keys[empty] = keys[empty][:0]
+    result = sj.join({"k": keys[0]}, {"k": keys[1]}, on="k", how="full", engine="npj")
+    assert len(result.pairs) == 1000
+
+
+def test_a_run_compiles_nothing_after_its_preparation() -> None:
+    from streamjoin.engines.kernels import filtering
+
+    r, s = stream(np.arange(1000, dtype=np.int16)), stream(np.arange(3, dtype=np.uint8))
+    engine = catalog.get("prj")
+    job = run.complete(engine, Job(r, s, cases.EQUI, AllWindow()), {})
+    prepared = run.prepare(engine, job)
+    kernels = (filtering.fill, filtering.passing)
+    before = [list(kernel.signatures) for kernel in kernels]
+    assert sorted(run.run(engine, job, prepared=prepared).pairs.r_rows.tolist()) == [0, 1, 2]
+    assert [list(kernel.signatures) for kernel in kernels] == before
