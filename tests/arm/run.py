@@ -25,6 +25,7 @@ from streamjoin_hw.flow.emit import emit_verilog
 
 ROOT = Path(__file__).resolve().parents[2]
 WORK = ROOT / "build" / "arm"
+BOARD = ROOT / ".venv-board" / "3.1"
 DEADLINE_S = 3600
 
 MODELS = ("tiny", "tiny-band", "tiny-split", "tiny-hash")
@@ -110,6 +111,8 @@ def check_programs() -> None:
         sys.exit(
             f"arm: programs are missing: type  sudo apt-get install {' '.join(sorted(missing))}"
         )
+    if not BOARD.is_dir():
+        sys.exit("arm: PYNQ's environment is missing: type  make setup-tests")
 
 
 def inside(machine: Machine, command: Sequence[str], what: str, **env: str) -> None:
@@ -168,10 +171,16 @@ def make_userland(machine: Machine) -> None:
     pip += ["--only-binary=:all:", "--python-version=3.11", f"--target={site}", "--require-hashes"]
     pip += [f"--platform={each}_{machine.wheels}" for each in platforms]
     run([*pip, "-r", str(chosen)], "installing what PYNQ and the tests need")
-    (built,) = (ROOT / ".venv-board" / "3.1" / "lib").glob("python3*/site-packages")
+    (built,) = BOARD.glob("lib/python3*/site-packages")
     for name in ("pynq", "pynqmetadata", "pynqutils"):
         for path in [built / name, *built.glob(f"{name}-*.dist-info")]:
             shutil.copytree(path, site / path.name)
+    stamp_of(machine).touch()
+
+
+def stamp_of(machine: Machine) -> Path:
+    """Return the file that says that a machine's userland is complete."""
+    return WORK / machine.debian / "complete.stamp"
 
 
 def compile_models(machine: Machine) -> dict[str, str]:
@@ -191,7 +200,8 @@ def compile_models(machine: Machine) -> dict[str, str]:
 
 def test(machine: Machine, *, driver: bool) -> None:
     """Build the wheel, install it there, run the tests."""
-    if not (WORK / machine.debian / "pins.txt").is_file():
+    if not stamp_of(machine).is_file():
+        shutil.rmtree(WORK / machine.debian, ignore_errors=True)
         make_userland(machine)
     wheels = WORK / "wheels"
     shutil.rmtree(wheels, ignore_errors=True)

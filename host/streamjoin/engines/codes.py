@@ -118,10 +118,14 @@ def _code(term: Terms) -> Coded:
 
 def _code_floats(term: Terms) -> Coded:
     """Code the bits of floating-point numbers; NaN is missing already."""
-    single = term.r.dtype == term.s.dtype == np.float32
-    kind = np.float32 if single else np.float64
-    r, s = (float_bits(np.asarray(side).astype(kind)) for side in (term.r, term.s))
-    return _code_integers(Terms(r, s, term.r_missing, term.s_missing))
+    bits = bits_of_floats(np.asarray(term.r), np.asarray(term.s))
+    return _code_integers(Terms(*bits, term.r_missing, term.s_missing))
+
+
+def bits_of_floats(r: NDArray[Any], s: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the bits of two columns of floating-point numbers, as the wider of both types."""
+    kind = np.float32 if r.dtype == s.dtype == np.float32 else np.float64
+    return float_bits(r.astype(kind)), float_bits(s.astype(kind))
 
 
 def float_bits(values: NDArray[Any]) -> NDArray[Any]:

@@ -62,8 +62,7 @@ def number_strings(strings: Strings, numbers: Codes | Int64s) -> Uint64s:
     from streamjoin.engines.kernels import strings as kernels
 
     slots = _empty_slots(len(strings))
-    hashes = _hashes(strings)
-    kernels.number_strings(strings.offsets, strings.data, hashes, slots, numbers)
+    kernels.number_strings(strings.offsets, strings.data, hashes(strings), slots, numbers)
     return slots
 
 
@@ -84,16 +83,17 @@ def find_strings(
     """
     from streamjoin.engines.kernels import strings as kernels
 
-    held = (strings.offsets, strings.data, _hashes(strings))
+    held = (strings.offsets, strings.data, hashes(strings))
     kernels.find_strings(*held, known.offsets, known.data, table, numbers, absent)
 
 
-def _hashes(strings: Strings) -> Uint64s:
+def hashes(strings: Strings) -> Uint64s:
+    """Hash strings: equal ones have one hash."""
     from streamjoin.engines.kernels import strings as kernels
 
-    hashes = np.empty(len(strings), dtype=np.uint64)
-    kernels.hash_strings(strings.offsets, strings.data, hashes)
-    return hashes
+    mixed = np.empty(len(strings), dtype=np.uint64)
+    kernels.hash_strings(strings.offsets, strings.data, mixed)
+    return mixed
 
 
 def _empty_slots(values: int) -> Uint64s:

@@ -1,8 +1,9 @@
 """Rows that have no partner are dropped before a join, where one side is far shorter.
 
-The values of the shorter side make a filter (:mod:`~streamjoin.engines.kernels.filtering`), and the
-longer side's rows that do not pass take no part. Those that pass by chance are told apart by the
-join itself, so that nothing of the result depends on the filter.
+Integers, floating-point numbers or hashes of strings of the shorter side make a filter
+(:mod:`~streamjoin.engines.kernels.filtering`), and the longer side's rows that do not pass take no
+part. Those that pass by chance are told apart by the join itself, so that nothing of the result
+depends on the filter.
 """
 
 from dataclasses import replace
@@ -12,7 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from streamjoin.engines.codes import bits_of_floats
 from streamjoin.engines.job import Job
+from streamjoin.engines.numbering import hashes
+from streamjoin.inputs.strings import Strings
 from streamjoin.tuples import Stream
 from streamjoin_common.language.predicates import Equi
 from streamjoin_common.language.windows import AllWindow
@@ -53,7 +57,7 @@ def without_lonely(job: Job) -> tuple[Job, Codes | None, Codes | None]:
         return job, None, None
     r, s = job.r, job.s
     few, many = (r, s) if r.rows < s.rows else (s, r)
-    compared = _integers(job)
+    compared = _words(job)
     rows = None if compared is None else _passing(*(compared if few is r else compared[::-1]))
     if rows is None:
         return job, None, None
@@ -67,8 +71,8 @@ def without_lonely(job: Job) -> tuple[Job, Codes | None, Codes | None]:
 def compile_filter(job: Job) -> None:
     """Compile the filter for the columns of a job, or load it from the cache."""
     if _are_unequal(job):
-        for column in _integers(job) or ():
-            _passing(column[:1], column[:1])
+        for column in _words(job, slice(1)) or ():
+            _passing(column, column)
 
 
 def _are_unequal(job: Job) -> bool:
@@ -78,12 +82,20 @@ def _are_unequal(job: Job) -> bool:
     return is_whole and many >= max(LONG, FEW * few) and find_spec("numba") is not None
 
 
-def _integers(job: Job) -> tuple[Integers, Integers] | None:
-    """Return the columns of the first equality of integers, that cannot be written."""
+def _words(job: Job, rows: slice = slice(None)) -> tuple[Integers, Integers] | None:
+    """Return integers for the columns of an equality: alike where the values are."""
     for term in job.predicate.terms:
-        columns = job.r.held(term.r_column), job.s.held(term.s_column)
-        if isinstance(term, Equi) and all(column.dtype.kind in "iu" for column in columns):
-            return _read_only(columns[0]), _read_only(columns[1])
+        columns = job.r.held(term.r_column)[rows], job.s.held(term.s_column)[rows]
+        kinds = {column.dtype.kind for column in columns}
+        if not isinstance(term, Equi):
+            continue
+        if kinds == {"f"}:
+            columns = bits_of_floats(*columns)
+        elif all(isinstance(column, Strings) for column in columns):
+            columns = hashes(columns[0]), hashes(columns[1])
+        elif not kinds <= {"i", "u"}:
+            continue
+        return _read_only(columns[0]), _read_only(columns[1])
     return None
 
 
