@@ -3,7 +3,7 @@
 ``python -m tests.arm.run armhf`` makes a folder with Debian's userland, installs the wheel in it
 with its own pip, and runs tests there, in namespaces of their own: nothing is changed outside of
 ``build/arm``. With ``--driver`` also the driver under PYNQ, on models that are compiled for the
-processor: half an hour. Of ``arm64`` that was not tried.
+processor: half an hour, on ``arm64`` ten minutes.
 
 It needs Linux 6.7 or newer, where a user namespace has handlers of foreign programs of its own.
 """
