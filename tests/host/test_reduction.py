@@ -38,7 +38,7 @@ def stream(keys: Any, missing: Any = None, **columns: Any) -> Stream:
 
 def left(r: Stream, s: Stream, predicate: Predicate = cases.EQUI) -> tuple[Any, Any]:
     """Return which rows of R and of S take part; None for all."""
-    _, *rows = reduction.without_lonely(Job(r, s, predicate, AllWindow()))
+    _, *rows = reduction.reduced(Job(r, s, predicate, AllWindow()))
     return rows[0], rows[1]
 
 
@@ -144,7 +144,7 @@ def test_streams_that_arrive_keep_all_rows() -> None:
     job = Job(
         stream(np.arange(1000)), stream(np.arange(3)), cases.EQUI, AllWindow(), arrival="replay"
     )
-    assert reduction.without_lonely(job) == (job, None, None)
+    assert reduction.reduced(job) == (job, None, None)
 
 
 @pytest.mark.parametrize("empty", [0, 1])

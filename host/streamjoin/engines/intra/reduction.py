@@ -1,4 +1,4 @@
-"""Rows that have no partner are dropped before a join, where one side is far shorter.
+"""Semi-join reduction: rows without a partner are dropped, where one side is far shorter.
 
 Integers, floating-point numbers or hashes of strings of the shorter side make a filter
 (:mod:`~streamjoin.engines.kernels.filtering`), and the longer side's rows that do not pass take no
@@ -43,7 +43,7 @@ MAXIMUM_SHARE = 0.25
 """Share of the sample that may pass."""
 
 
-def without_lonely(job: Job) -> tuple[Job, Codes | None, Codes | None]:
+def reduced(job: Job) -> tuple[Job, Codes | None, Codes | None]:
     """Return a job without many of the rows that have no partner.
 
     Returns

@@ -16,7 +16,7 @@ from streamjoin.engines.base import Capabilities, Engine, Report, without_numba
 from streamjoin.engines.codes import Codes
 from streamjoin.engines.crew import Crew
 from streamjoin.engines.encode import encode_keys, encode_stream_keys, prepare_keys
-from streamjoin.engines.intra.reduction import compile_filter, without_lonely
+from streamjoin.engines.intra.reduction import compile_filter, reduced
 from streamjoin.engines.job import Job
 from streamjoin.memory import prefer_huge_pages, reserved
 from streamjoin.metrics import Meter
@@ -159,7 +159,7 @@ class IntraWindowEngine(Engine):
     def run(self, job: Job, prepared: None, meter: Meter) -> None:
         """Join window after window."""
         with meter.phase("partition"):
-            whole, (job, *left) = job, without_lonely(job)
+            whole, (job, *left) = job, reduced(job)
             # Values are numbered by the shorter side: its table is smaller.
             encode = encode_stream_keys if job.s.rows < job.r.rows else encode_keys
             r_keys, s_keys = encode(job.r, job.s, job.predicate)

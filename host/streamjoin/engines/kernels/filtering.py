@@ -1,7 +1,7 @@
-"""A filter of one side's values: most of the other's that have no partner do not pass.
+"""A Bloom filter of one side's values: most of the other's that have no partner do not pass.
 
-A bit for each hash (Bloom, "Space/time trade-offs in hash coding with allowable errors", 1970, with
-one hash function). It is read without a branch.
+A bit for each hash (B. H. Bloom, "Space/time trade-offs in hash coding with allowable errors",
+1970, with one hash function). It is read without a branch.
 """
 
 from typing import Any
