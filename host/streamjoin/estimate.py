@@ -24,6 +24,7 @@ from streamjoin.inputs.conversion import stored_as_compared
 from streamjoin.relations.stream import StoredStream
 from streamjoin.tuples import Int64s, Stream
 from streamjoin_common.language.kinds import R_ONLY
+from streamjoin_common.language.predicates import Equi
 from streamjoin_common.language.windows import AllWindow
 from streamjoin_common.spelling import option
 
@@ -96,9 +97,17 @@ def check_fits(job: Job, first_pairs: bool = False) -> int | None:
             f"and the free memory holds {fitting_pairs:.2g}",
             NARROWER,
             IN_PARTS,
+            *_without_pairs(job),
             f"run it all the same with {option('max_pairs', ...)}",
         )
     return fitting_pairs
+
+
+def _without_pairs(job: Job) -> list[str]:
+    """Name the engine that needs no pairs but the first of each tuple, where it can do the job."""
+    by_keys = all(isinstance(term, Equi) for term in job.predicate.terms)
+    serves = job.how in R_ONLY and by_keys and job.window.kind in ("all", "tumbling")
+    return [f"take {option('engine', 'npj')}, which needs few of them"] if serves else []
 
 
 def estimated_pairs(job: Job, seed: int = 0, limit: float = 0.0) -> Estimate:

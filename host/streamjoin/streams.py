@@ -74,7 +74,7 @@ def as_streams(
     if arrivals.r.unit is not None and all(batch.clock.dated for batch in batches):
         raise InputError(
             f"{argument('ts_unit')} is for numbers, and the arrival times of both sides are "
-            f"timestamps, which have their unit: leave it out"
+            f"dates or timestamps, which have their unit: leave it out"
         )
     streams = _streams(batches, [_called(r, "r"), _called(s, "s")], predicate, lateness_us)
     if arrivals.r.window:

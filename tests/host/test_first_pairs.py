@@ -70,7 +70,7 @@ def test_duplicates_are_no_pairs_that_are_held() -> None:
     assert len(sj.join(r, s, on="k", how="anti", max_pairs=10_000)) == 0
     with memory_for(pairs=100_000):
         assert len(sj.join(r, s, on="k", how="semi")) == 10_000
-        with pytest.raises(TooLargeError):
+        with pytest.raises(TooLargeError, match="take engine='npj', which needs few of them"):
             sj.join(r, s, on="k", how="semi", engine="prj")
 
 

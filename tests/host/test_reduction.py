@@ -28,7 +28,7 @@ TYPES = (np.int32, np.uint32, np.int64, np.uint64)
 @pytest.fixture(autouse=True)
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reduction, "LONG", 64)
-    monkeypatch.setattr(reduction, "SAMPLE", 16)
+    monkeypatch.setattr(reduction, "SAMPLE", 64)
 
 
 def stream(keys: Any, missing: Any = None, **columns: Any) -> Stream:
@@ -138,6 +138,38 @@ def test_nothing_is_dropped_where_it_is_not_worth_it(monkeypatch: pytest.MonkeyP
     assert left(stream(many[:63]), stream(few[:2])) == (None, None), "short"
     monkeypatch.setattr(reduction, "FILTER_LIMIT", 1024)
     assert left(stream(many), stream(few)) == (None, None), "a filter that is too long"
+
+
+def test_values_that_come_in_turns_do_not_mislead() -> None:
+    turns, few = np.arange(16 * 1024) % 16, np.arange(1, 16)
+    assert left(stream(turns), stream(few)) == (None, None), "15 of 16 have a partner"
+    assert len(left(stream(turns), stream(few[:1]))[0]) == 1024
+
+
+def test_a_sample_that_misled_costs_no_more_than_the_filter(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(reduction, "SAMPLE", 1)
+    monkeypatch.setattr(reduction, "PIECE", 128)
+    drawn = int(np.random.default_rng(0).integers(0, 10_000))
+    many = np.ones(10_000, dtype=np.int64)
+    many[drawn] = 7
+    assert left(stream(many), stream(np.ones(3, dtype=np.int64))) == (None, None)
+    many = np.arange(10_000)
+    found = left(stream(many), stream(many[5000:5100]))[0]
+    assert set(range(5000, 5100)) <= set(found.tolist())
+    assert len(found) < 2000, "a piece of which all pass is no reason"
+
+
+def test_missing_values_are_no_partners_of_zero() -> None:
+    lacking = np.arange(1000) % 2 == 0
+    many = stream(np.where(lacking, 0, np.arange(1000)), lacking)
+    rows = left(many, stream(np.arange(10)))[0]
+    assert {1, 3, 5, 7, 9} <= set(rows.tolist())
+    assert not lacking[rows].any()
+    few = stream(np.array([0, 3]), np.array([True, False]))
+    zeros = stream(np.zeros(1000, dtype=np.int64))
+    assert left(zeros, few)[0].tolist() == []
 
 
 def test_streams_that_arrive_keep_all_rows() -> None:

@@ -8,6 +8,7 @@ from typing import Literal, cast, get_args
 
 from streamjoin_common.errors import InputError
 from streamjoin_common.language.durations import shown
+from streamjoin_common.spelling import argument
 
 How = Literal["inner", "left", "right", "full", "semi", "anti"]
 KINDS: tuple[str, ...] = get_args(How)
@@ -40,7 +41,7 @@ def parse_how(string: object) -> How:
         return cast("How", string)
     near = _nearest(string.lower()) if isinstance(string, str) else None
     meant = f": did you mean {near}?" if near else ""
-    raise InputError(f"how is one of {', '.join(KINDS)}, not {shown(string)}{meant}")
+    raise InputError(f"{argument('how')} is one of {', '.join(KINDS)}, not {shown(string)}{meant}")
 
 
 def _nearest(wrong: str) -> str | None:

@@ -325,7 +325,7 @@ def _strings(given: str | list[str] | None, name: str) -> list[str]:
 def _parse_equi(string: str) -> Equi:
     left, equals, right = string.partition("=")
     if not left or (equals and not right) or "=" in right:
-        raise InputError(f"on takes COL or RCOL=SCOL, not {shown(string)}")
+        raise InputError(f"{argument('on')} takes COL or RCOL=SCOL, not {shown(string)}")
     return Equi(left, right or left)
 
 

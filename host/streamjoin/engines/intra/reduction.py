@@ -23,6 +23,7 @@ from streamjoin_common.language.windows import AllWindow
 
 Codes = NDArray[np.uint32]
 Integers = NDArray[Any]
+Missing = NDArray[np.bool_] | None
 
 LONG = 1 << 16
 """Rows of a side from which on it is worth a filter."""
@@ -40,7 +41,10 @@ SAMPLE = 1024
 """Rows of the longer side that tell whether the filter is worth its time."""
 
 MAXIMUM_SHARE = 0.25
-"""Share of the sample that may pass."""
+"""Share of the sample that may pass; of all rows twice as much."""
+
+PIECE = 1 << 17
+"""Rows that pass before their share is looked at."""
 
 
 def reduced(job: Job) -> tuple[Job, Codes | None, Codes | None]:
@@ -58,7 +62,10 @@ def reduced(job: Job) -> tuple[Job, Codes | None, Codes | None]:
     r, s = job.r, job.s
     few, many = (r, s) if r.rows < s.rows else (s, r)
     compared = _words(job)
-    rows = None if compared is None else _passing(*(compared if few is r else compared[::-1]))
+    if compared is None:
+        return job, None, None
+    known, values = compared if few is r else compared[::-1]
+    rows = _passing(_present(known, few.missing), values, many.missing)
     if rows is None:
         return job, None, None
     if many is r:
@@ -72,7 +79,7 @@ def compile_filter(job: Job) -> None:
     """Compile the filter for the columns of a job, or load it from the cache."""
     if _are_unequal(job):
         for column in _words(job, slice(1)) or ():
-            _passing(column, column)
+            _passing(column, column, None)
 
 
 def _are_unequal(job: Job) -> bool:
@@ -106,8 +113,13 @@ def _read_only(column: Integers) -> Integers:
     return view
 
 
-def _passing(known: Integers, values: Integers) -> Codes | None:
-    """Return the rows that may have a partner; None where a sample says that many have."""
+def _present(values: Integers, missing: Missing) -> Integers:
+    """Return the values that are not missing."""
+    return values if missing is None else _read_only(values[~missing])
+
+
+def _passing(known: Integers, values: Integers, missing: Missing) -> Codes | None:
+    """Return the rows that may have a partner; None where so many have that it is not worth it."""
     from streamjoin.engines.kernels import filtering
 
     bits = max(6, (FILTER_BITS * len(known) - 1).bit_length())
@@ -115,11 +127,25 @@ def _passing(known: Integers, values: Integers) -> Codes | None:
         return None
     words, shift = np.zeros(1 << (bits - 6), dtype=np.uint64), 64 - bits
     filtering.fill(known, words, shift)
-    sample = _read_only(values[:: max(1, len(values) // SAMPLE)])
     rows = np.empty(len(values), dtype=np.uint32)
+    # Drawn, not every so many: values may come in turns.
+    drawn = np.random.default_rng(0).integers(0, max(1, len(values)), SAMPLE)[: len(values)]
+    sample = _read_only(values[drawn] if missing is None else values[drawn][~missing[drawn]])
     if filtering.passing(sample, words, shift, rows) > MAXIMUM_SHARE * len(sample):
         return None
-    return rows[: filtering.passing(values, words, shift, rows)]
+    passed = 0
+    for first in range(0, len(values), PIECE):
+        room = rows[passed : passed + PIECE]
+        found = room[: filtering.passing(values[first : first + PIECE], words, shift, room)]
+        found += np.uint32(first)
+        if missing is not None:
+            there = found[~missing[found]]
+            found = room[: len(there)]
+            found[:] = there
+        passed += len(found)
+        if passed > 2 * MAXIMUM_SHARE * len(values):
+            return None
+    return rows[:passed]
 
 
 def _taken(stream: Stream, names: list[str], rows: Codes) -> Stream:

@@ -182,7 +182,8 @@ class IntraWindowEngine(Engine):
                 workers = crew.threads if shares else workers
                 self.join_window(window, crew if shares else alone, job, meter)
                 meter.let_go()
-                meter.progress(r_rows.stop + s_rows.stop, whole.tuples)
+                dropped = whole.tuples - job.tuples
+                meter.progress(r_rows.stop + s_rows.stop + dropped, whole.tuples)
             meter.workers = workers
             if replayed:  # the replay lasts until its last tuple, which may be in no joined window
                 crew.sleep_until_us(meter, (job.end_us - job.start_us) / job.speedup)
