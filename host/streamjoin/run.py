@@ -30,8 +30,8 @@ from streamjoin_common.suggestions import did_you_mean
 MAX_THREADS = 1024
 """Maximum threads that a user may ask for."""
 
-SMALL_TUPLES = 1 << 16
-"""Tuples of both streams below which memory is sampled only from 5 ms on."""
+SMALL_TUPLES = 1 << 20
+"""Tuples of both streams below which freed memory is not returned first, nor memory sampled before 5 ms."""
 
 OUTSIDE = ("sql", "dataframe")
 """Platforms of other systems, whose whole calls do not pay for checks of this project's."""

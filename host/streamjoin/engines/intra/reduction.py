@@ -31,8 +31,8 @@ LONG = 1 << 16
 FEW = 8
 """The shorter side has at most one row for so many of the longer one."""
 
-FILTER_BITS = 16
-"""Bits of the filter for each row, at least: one row in 16 passes by chance at most."""
+FILTER_BITS = 16, 64
+"""Bits of the filter for each row, at least and where they fit: by chance one row in 64 passes."""
 
 FILTER_LIMIT = 1 << 23
 """Bits of the longest filter, 1 MB: a longer one would not stay in a core's cache."""
@@ -122,9 +122,10 @@ def _passing(known: Integers, values: Integers, missing: Missing) -> Codes | Non
     """Return the rows that may have a partner; None where so many have that it is not worth it."""
     from streamjoin.engines.kernels import filtering
 
-    bits = max(6, (FILTER_BITS * len(known) - 1).bit_length())
-    if 1 << bits > FILTER_LIMIT:
+    least, wanted = FILTER_BITS
+    if least * len(known) > FILTER_LIMIT:
         return None
+    bits = max(6, (min(wanted * len(known), FILTER_LIMIT) - 1).bit_length())
     words, shift = np.zeros(1 << (bits - 6), dtype=np.uint64), 64 - bits
     filtering.fill(known, words, shift)
     rows = np.empty(len(values), dtype=np.uint32)
