@@ -31,7 +31,7 @@ MAX_THREADS = 1024
 """Maximum threads that a user may ask for."""
 
 SMALL_TUPLES = 1 << 20
-"""Tuples of both streams below which freed memory is not returned first, nor memory sampled before 5 ms."""
+"""Tuples of both streams below which a run neither returns freed memory nor samples at once."""
 
 OUTSIDE = ("sql", "dataframe")
 """Platforms of other systems, whose whole calls do not pay for checks of this project's."""
