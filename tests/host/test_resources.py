@@ -14,6 +14,7 @@ import pytest
 import streamjoin as sj
 from streamjoin import counters, estimate, memory, metrics
 from streamjoin.errors import TooLargeError
+from streamjoin.run import SMALL_TUPLES
 
 INTRA = ("npj", "prj", "mway", "mpass", "shj-jm", "shj-jb", "pmj-jm", "pmj-jb")
 SLIDING = ("kang", "splitjoin", "llhj", "handshake")
@@ -52,7 +53,7 @@ def test_the_memory_curve_rises_to_the_peak() -> None:
 
 
 def test_freed_memory_is_given_back_before_all_but_small_runs() -> None:
-    few, many = ({"k": np.arange(rows)} for rows in (100, 1 << 16))
+    few, many = ({"k": np.arange(rows)} for rows in (100, SMALL_TUPLES))
     with mock.patch.object(memory, "give_back_freed_memory") as given_back:
         sj.join(few, few, on="k", engine="npj")
         assert given_back.call_count == 0
