@@ -138,10 +138,18 @@ def _code_integers(term: Terms) -> Coded:
     r, s = np.asarray(term.r), np.asarray(term.s)
     if term.r_missing is None and _is_far_apart(r):
         return _numbered_integers(r, s)
-    r_codes, (r_low, r_high) = _cut(r, term.r_missing)
-    s_codes, (s_low, s_high) = _cut(s, term.s_missing)
+    # What lies beneath missing values counts only where it matters.
+    r_codes, (r_low, r_high) = _cut(r)
+    s_codes, (s_low, s_high) = _cut(s)
     low = min(r_low, s_low)
     limit = max(r_high, s_high) - low + 1
+    if limit > WORDS:
+        if term.r_missing is not None:
+            r_low, r_high = ends(r, term.r_missing)
+        if term.s_missing is not None:
+            s_low, s_high = ends(s, term.s_missing)
+        low = min(r_low, s_low)
+        limit = max(r_high, s_high) - low + 1
     if limit <= WORDS:
         return Coded(_shifted(r_codes, low), _shifted(s_codes, low), limit)
     span = r_high - r_low + 1
@@ -165,10 +173,10 @@ def _numbered_integers(r: NDArray[Any], s: NDArray[Any]) -> Coded:
     return coded
 
 
-def _cut(column: NDArray[Any], missing: Missing) -> tuple[Codes, tuple[int, int]]:
-    """Return integers modulo 2**32, and the lowest and highest that is not missing."""
-    if missing is not None or len(column) < LONG or not _is_wide(column):
-        return column.astype(np.uint32), ends(column, missing)
+def _cut(column: NDArray[Any]) -> tuple[Codes, tuple[int, int]]:
+    """Return integers modulo 2**32, and the lowest and the highest."""
+    if len(column) < LONG or not _is_wide(column):
+        return column.astype(np.uint32), ends(column, None)
     from streamjoin.engines.kernels import integers
 
     codes, limits = np.empty(len(column), dtype=np.uint32), np.empty(2, dtype=column.dtype)
