@@ -252,3 +252,26 @@ def test_sides_that_arrive_years_apart_get_a_warning() -> None:
         warnings.simplefilter("error")
         sj.join(r, s, on="k")  # under all it is no matter
         sj.join(r, r, on="k", window="tumbling:1s")
+
+
+def test_only_a_side_with_rows_is_said_to_have_no_arrival_times(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = {"k": pa.array([1, 2]), "ts": pa.array([5, 6])}
+    names = {"timed": pa.table(rows), "plain": pa.table({"k": rows["k"]})}
+    names["empty"] = names["plain"].slice(0, 0)
+    for name, given in names.items():
+        pq.write_table(given, tmp_path / f"{name}.parquet")
+
+    def is_said(r: str, s: str, *options: str) -> bool:
+        paths = [f"{tmp_path / side}.parquet" for side in (r, s)]
+        paths[0] = f"parquet:{paths[0]}" if options else paths[0]
+        assert main(["join", "--r", paths[0], "--s", paths[1], "--on", "k", *options]) == 0
+        said = capsys.readouterr().err
+        return "plain.parquet has no arrival times: all its rows arrive at 0" in said
+
+    assert is_said("timed", "plain")
+    assert is_said("plain", "timed")
+    assert is_said("plain", "plain", "--engine", "meshjoin"), "of a relation in a store"
+    assert not is_said("empty", "plain")
+    assert not is_said("plain", "empty")

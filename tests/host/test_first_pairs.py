@@ -208,5 +208,5 @@ def test_rows_of_a_store_have_the_ends_of_their_windows_where_s_is_at_rest(
     s = {"k": np.array([9]), "ts": np.array([21])}
     source = f"sqlite:{tmp_path / 'r.db'}:t"
     asked = {"on": "k", "how": how, "engine": "meshjoin", "window": "tumbling:7us", "check": True}
-    result = sj.join(source, s, **asked)  # type: ignore[arg-type]  # each is of its own
+    result = sj.join(source, s, **asked)  # type: ignore[arg-type]  # **asked has values of several types
     assert result.pairs["ts"].to_pylist()[:2] == [7, 14]

@@ -155,12 +155,13 @@ def _say_late(*streams: Stream) -> None:
 
 
 def _say_arrival(job: Job) -> None:
-    arriving = [each for each in (job.r, job.s) if each.rows and each.in_memory]
-    at_rest = [each.source for each in arriving if not each.ts.any()]
+    at_rest = [
+        each.source for each in (job.r, job.s) if each.rows and each.in_memory and not each.ts.any()
+    ]
     stored = isinstance(job.r, StoredStream) and job.r.store.ts_column is None
     if stored and isinstance(job.window, TumblingWindow):
         say(f"{job.r.source} has no arrival times: all its rows lie in the window from 0")
-    if len(at_rest) == 1 and len(arriving) == 2:
+    if len(at_rest) == 1 and job.r.rows and job.s.rows:
         say(f"{at_rest[0]} has no arrival times: all its rows arrive at 0")
     if len(at_rest) == 2 and isinstance(job.window, TimeWindow | TumblingWindow):
         say(f"there are no arrival times but 0: every tuple lies in one window {job.window.text}")

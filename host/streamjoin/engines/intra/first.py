@@ -15,10 +15,10 @@ from streamjoin.engines.numbering import find_integers, number_integers
 from streamjoin.metrics import Meter
 
 SMALL = 4
-"""An array by keys has at most so many places for each tuple."""
+"""Maximum entries of an array by keys for each tuple."""
 
 Find = Callable[[Codes, Codes], None]
-"""Finds the first row in S of each key, or the number of S's rows where there is none."""
+"""Writes the first row in S of each key, or the number of S's rows where there is none."""
 
 
 def emit_first(window: WindowTuples, crew: Crew, meter: Meter) -> None:
@@ -29,10 +29,10 @@ def emit_first(window: WindowTuples, crew: Crew, meter: Meter) -> None:
     for first, end in crew.pieces(0, len(window.r_keys)):
         crew.check()
         with meter.phase("probe"):
-            found = np.empty(end - first, dtype=np.uint32)
-            find(window.r_keys[first:end], found)
-            at = np.flatnonzero(found != absent)
-            emitter.emit((at + first).astype(np.uint32), found[at])
+            s_rows = np.empty(end - first, dtype=np.uint32)
+            find(window.r_keys[first:end], s_rows)
+            at = np.flatnonzero(s_rows != absent)
+            emitter.emit((at + first).astype(np.uint32), s_rows[at])
 
 
 def _finder(window: WindowTuples, meter: Meter) -> Find:
@@ -46,10 +46,10 @@ def _finder(window: WindowTuples, meter: Meter) -> Find:
         rows = np.full(highest + 1, absent, dtype=np.uint32)
         hashing.fill_first(keys, rows)
         meter.holds(rows.nbytes)
-        return lambda sought, found: hashing.find_first(sought, rows, absent, found)
+        return lambda sought, s_rows: hashing.find_first(sought, rows, absent, s_rows)
     known, numbers = keys.astype(np.uint64), np.empty(absent, dtype=np.uint32)
     table = number_integers(known, numbers)
     meter.holds(known.nbytes + numbers.nbytes + table.nbytes)
-    return lambda sought, found: find_integers(
-        sought.astype(np.uint64), known, table, found, absent
+    return lambda sought, s_rows: find_integers(
+        sought.astype(np.uint64), known, table, s_rows, absent
     )

@@ -137,13 +137,13 @@ def _passing(known: Integers, values: Integers, missing: Missing) -> Codes | Non
     passed = 0
     for first in range(0, len(values), PIECE):
         room = rows[passed : passed + PIECE]
-        found = room[: filtering.passing(values[first : first + PIECE], words, shift, room)]
-        found += np.uint32(first)
+        hits = room[: filtering.passing(values[first : first + PIECE], words, shift, room)]
+        hits += np.uint32(first)
         if missing is not None:
-            there = found[~missing[found]]
-            found = room[: len(there)]
-            found[:] = there
-        passed += len(found)
+            present = hits[~missing[hits]]
+            hits = room[: len(present)]
+            hits[:] = present
+        passed += len(hits)
         if passed > 2 * MAXIMUM_SHARE * len(values):
             return None
     return rows[:passed]

@@ -36,7 +36,7 @@ def fill(values: Integers, words: Uint64s, shift: int) -> None:
     words : ndarray of uint64
         The filter, ``2 ** (64 - shift)`` bits.
     shift : int
-        64 minus the bits of a place in the filter.
+        64 minus the bits of a position in the filter.
     """
     down = U64(shift)
     for row in range(U64(len(values))):

@@ -166,7 +166,7 @@ def probe(
 
 @kernel
 def fill_first(keys: Codes, rows: Codes) -> None:
-    """Write the first row of each key to the key's place.
+    """Write the first row of each key to the entry that the key numbers.
 
     Parameters
     ----------
@@ -181,7 +181,7 @@ def fill_first(keys: Codes, rows: Codes) -> None:
 
 
 @kernel
-def find_first(keys: Codes, rows: Codes, absent: int, found: Codes) -> None:
+def find_first(keys: Codes, rows: Codes, absent: int, firsts: Codes) -> None:
     """Read the first row of each key.
 
     Parameters
@@ -191,11 +191,11 @@ def find_first(keys: Codes, rows: Codes, absent: int, found: Codes) -> None:
         What :func:`fill_first` wrote; at least one.
     absent : int
         Stands for no row, in ``rows``, too.
-    found : ndarray of uint32, shape of ``keys``
+    firsts : ndarray of uint32, shape of ``keys``
         Receives the rows.
     """
     highest = U64(len(rows)) - U64(1)
     for row in range(U64(len(keys))):
         key = U64(keys[row])
         first = rows[min(key, highest)]
-        found[row] = first if key <= highest else U32(absent)
+        firsts[row] = first if key <= highest else U32(absent)
