@@ -18,8 +18,8 @@ ARRAY_MUTATIONS = {
     "expiry-one-early": Mutation(
         Fault(
             "rtl.memory",
-            "(here.word == self.last.word) & (here.lane == self.last.lane)",
-            "(here.word == self.last.word) & (here.lane + 1 == self.last.lane)",
+            "(after.word == self.last.word) & (after.lane == self.last.lane)",
+            "(after.word == self.last.word) & (after.lane + 1 == self.last.lane)",
             "a ring turns one slot early",
         ),
         "test_window.py::test_a_ring_behaves_as_a_queue_of_its_length[3-8]",
@@ -208,8 +208,8 @@ ARRAY_MUTATIONS = {
     "last-lane-ignored": Mutation(
         Fault(
             "rtl.matching",
-            "for lane in range(params.lanes):\n            r_slot",
-            "for lane in range(params.lanes - 1):\n            r_slot",
+            "for lane in range(params.lanes):\n            r, s",
+            "for lane in range(params.lanes - 1):\n            r, s",
             "the last lane compares nothing",
         ),
         "test_handshake.py::test_random_inputs_are_exact[1-0.0-0.0]",

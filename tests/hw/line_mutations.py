@@ -8,8 +8,8 @@ LINE_MUTATIONS = {
     "stop-ignored": Mutation(
         Fault(
             "rtl.chain.line",
-            "stopped.eq(self.line_stop)",
-            "stopped.eq(0)",
+            "free.eq(~self.line_next_i & ~self.line_stop)",
+            "free.eq(~self.line_next_i)",
             "a core puts results on a line that was stopped",
         ),
         "test_line.py::test_a_queue_that_nobody_empties_stops_its_line_before_it_overflows[3-0]",
@@ -38,12 +38,22 @@ LINE_MUTATIONS = {
     "line-overrun": Mutation(
         Fault(
             "rtl.chain.line",
-            "self.results.ready.eq(~self.line_i.valid & ~stopped)",
-            "self.results.ready.eq(~stopped)",
+            "free.eq(~self.line_next_i & ~self.line_stop)",
+            "free.eq(~self.line_stop)",
             "a core gives a result to a place that is taken",
         ),
         "test_line.py::test_a_line_passes_everything_once_and_its_queue_never_overflows[0.5-0.5-2-0]",
         "payloads arrived, not",
+    ),
+    "line-result-not-kept": Mutation(
+        Fault(
+            "rtl.matching",
+            "queue.take.eq(self.results.ready)",
+            "queue.take.eq(1)",
+            "a core of one lane gives a result away whether its place is free or not",
+        ),
+        "test_handshake.py::test_one_key_in_several_lines_never_overflows_a_fifo[step]",
+        "pairs missing",
     ),
     "queue-short": Mutation(
         Fault(
@@ -88,7 +98,7 @@ LINE_MUTATIONS = {
     "hold-of-one-line": Mutation(
         Fault(
             "rtl.chain.spread",
-            "return 8 + 2 * spread_levels(params)\n\n\ndef quiet",
+            "return 9 + 2 * spread_levels(params)\n\n\ndef quiet",
             "return 4 + 0 * spread_levels(params)\n\n\ndef quiet",
             "a core asks to hold when what is on its way to the lines has no room",
         ),

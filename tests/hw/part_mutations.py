@@ -48,6 +48,26 @@ PART_MUTATIONS = {
         "test_handshake.py::test_a_reset_in_the_middle_leaves_an_empty_design[0.5]",
         "a result outlived a reset",
     ),
+    "segment-without-an-end": Mutation(
+        Fault(
+            "rtl.memory",
+            "after.eq(Mux(ends, 0, further.as_value()))",
+            "after.eq(further.as_value())",
+            "a segment goes on behind its last slot",
+        ),
+        "test_window.py::test_a_ring_behaves_as_a_queue_of_its_length[1-7]",
+        "assert",
+    ),
+    "second-slot-of-one": Mutation(
+        Fault(
+            "rtl.memory",
+            "after.word.eq(Mux(single, 0, second_word))",
+            "after.word.eq(second_word)",
+            "the second tuple of a segment of one slot is written behind it",
+        ),
+        "test_window.py::test_a_ring_behaves_as_a_queue_of_its_length[1-1]",
+        "assert",
+    ),
     "written-one-ahead": Mutation(
         Fault(
             "rtl.memory",

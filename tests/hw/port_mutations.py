@@ -49,8 +49,8 @@ PORT_MUTATIONS = {
     "backpressure-counts-the-end": Mutation(
         Fault(
             "rtl.top",
-            "counters.results_backpressure.eq(output_stalled & result.user[TUser.RESULT])",
-            "counters.results_backpressure.eq(output_stalled)",
+            "counters.results_backpressure.eq(gives & ~accepted & user[TUser.RESULT])",
+            "counters.results_backpressure.eq(gives & ~accepted)",
             "the punctuation is counted as a result that waits",
         ),
         CYCLES,

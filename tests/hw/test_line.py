@@ -164,7 +164,7 @@ def test_the_way_to_a_line_and_what_follows_from_it(cores: int, levels: int) -> 
     params = DesignParams(cores=cores, segment_tuples=2)
     assert spread_levels(params) == levels
     # Of a result FIFO of the minimum depth some words are left to work with.
-    assert hold_words(params) == 8 + 2 * levels < params.result_fifo_words
+    assert hold_words(params) == 9 + 2 * levels < params.result_fifo_words
     assert quiet_cycles(params) >= 6 + 2 * levels
 
 

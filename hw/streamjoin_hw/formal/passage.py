@@ -35,8 +35,8 @@ OVERWRITTEN = Fault(
 )
 DEAF_CORE = Fault(
     "rtl.chain.line",
-    "stopped.eq(self.line_stop)",
-    "stopped.eq(0)",
+    "free.eq(~self.line_next_i & ~self.line_stop)",
+    "free.eq(~self.line_next_i)",
     "a core puts results on a line that was stopped",
 )
 HASTY_LINK = Fault(

@@ -55,10 +55,14 @@ class RingMemory(Harness):
             ring.next_scan_word.eq(self.next_word),
         ]
         stepped = self.last(m, step)
-        # The commands as the sequencer gives them: steps two cycles apart, none with a clear.
+        # The commands as the sequencer gives them: steps two cycles apart, none with a clear or in
+        # the two cycles after it.
+        emptied = self.clear | ~self.started
+        renewed = self.last(m, emptied)
+        rested = ~renewed & ~self.last(m, renewed)
         self.assume(m, (self.length != 0) & (self.length <= self.SLOTS))
         self.assume(m, word < self.params.segment_words)
-        self.assume(m, ~(step & stepped) & ~(self.clear & (step | stepped)))
+        self.assume(m, ~(step & (stepped | ~rested)) & ~(self.clear & (step | stepped)))
 
         steps = Signal(range(self.SLOTS + 1))
         followed, age = Signal(), Signal(range(self.SLOTS + 1))

@@ -5,14 +5,15 @@ address went to memory:
 
 ====  ==========================================================================================
 1     the word is compared with the probing tuple
-2     the match mask is registered; a word with a match enters the result FIFO
-3     the FIFO's level shows it
+2     the match mask is registered
+3     so is the word on its way; one with a match enters the result FIFO
+4     the FIFO's level shows it
 ====  ==========================================================================================
 """
 
 from typing import Any
 
-from amaranth.hdl import Cat, Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -284,56 +285,46 @@ class Matcher(Component):
         m = Module()
         params, probe_side = self.params, self.probe_side
 
-        # Cycle 1: compare.
-        found = registers_of(word_layout(params), "mask", name="found")
-        for lane in range(params.lanes):
-            r_slot, s_slot = self.r_slots[lane], self.s_slots[lane]
-            hit_s = self.s_live[lane] & s_slot.valid & self.r_probe.valid
-            hit_s &= matches(params, self.r_probe.body, s_slot.body)
-            hit_r = self.r_live[lane] & r_slot.valid & self.s_probe.valid
-            hit_r &= matches(params, r_slot.body, self.s_probe.body)
-            m.d.sync += [
-                found.mask[lane].eq(Mux(probe_side == SIDE_S, hit_r, hit_s)),
-                found.payloads[lane].eq(
-                    Mux(probe_side == SIDE_S, r_slot.body.payload, s_slot.body.payload)
-                ),
-            ]
-        m.d.sync += [
-            found.side.eq(probe_side),
-            found.probe.eq(
-                Mux(probe_side == SIDE_S, self.s_probe.body.payload, self.r_probe.body.payload)
-            ),
-        ]
-
-        # Cycle 2: queue what has a match.
         words = params.result_fifo_words
         m.submodules.queue = queue = ResultQueue(word_layout(params), words)
-        serialiser: Serialiser | PairSerialiser = (
-            PairSerialiser(params)
-            if params.beat_results > 1
-            else Serialiser(params, is_met=self.is_met)
-        )
-        m.submodules.serialiser = serialiser
-        m.d.comb += [
-            queue.word.eq(found),
-            queue.word.single.eq(is_single(found.mask)),
-            queue.write.eq(found.mask.any()),
-            serialiser.word.eq(queue.head),
-            serialiser.word_valid.eq(queue.is_there),
-            queue.take.eq(serialiser.word_taken),
+
+        # Cycle 1: compare. What does not count resets a bit, so that the comparison alone leads to
+        # it.
+        is_s = probe_side == SIDE_S
+        r_hits, s_hits = (Signal(params.lanes, name=name) for name in ("r_hits", "s_hits"))
+        payloads = payload_of(data.ArrayLayout(params.payload_bits, params.lanes), name="payloads")
+        side, probe = payload_of(1, name="side"), payload_of(params.payload_bits, name="probe")
+        for lane in range(params.lanes):
+            r, s = self.r_slots[lane], self.s_slots[lane]
+            r_counts = is_s & self.r_live[lane] & r.valid & self.s_probe.valid
+            s_counts = ~is_s & self.s_live[lane] & s.valid & self.r_probe.valid
+            r_matches = matches(params, r.body, self.s_probe.body)
+            s_matches = matches(params, self.r_probe.body, s.body)
+            m.d.sync += [
+                r_hits[lane].eq(Mux(r_counts, r_matches, 0)),
+                s_hits[lane].eq(Mux(s_counts, s_matches, 0)),
+                payloads[lane].eq(Mux(is_s, r.body.payload, s.body.payload)),
+            ]
+        m.d.sync += [
+            side.eq(probe_side),
+            probe.eq(Mux(is_s, self.s_probe.body.payload, self.r_probe.body.payload)),
         ]
-        if self.is_met:
-            wiring.connect(m, serialiser.results, wiring.flipped(self.results))
-        else:
-            m.submodules.output = output = PipeReg(result_layout(params))
-            wiring.connect(m, serialiser.results, output.i)
-            wiring.connect(m, output.o, wiring.flipped(self.results))
+
+        # Cycle 2: registers on the way to the queue, which may lie far from the windows.
+        mask = r_hits | s_hits
+        word = payload_of(word_layout(params), name="word")
+        m.d.comb += queue.word.eq(word)
+        m.d.sync += [
+            word.side.eq(side),
+            word.probe.eq(probe),
+            word.mask.eq(mask),
+            word.single.eq(is_single(mask)),
+            word.payloads.eq(payloads),
+            queue.write.eq(mask.any()),
+        ]
         scanned = Signal()
-        holds_one = self.scan | scanned | queue.write | queue.busy
-        if self.is_met:
-            holds_one |= Cat(serialiser.busy).any()
-        else:
-            holds_one = holds_one | serialiser.busy | output.busy
+        holds_one = self.scan | scanned | mask.any() | queue.write | queue.busy
+        holds_one |= self._give(m, queue)
         m.d.sync += [
             scanned.eq(self.scan),
             # With the word at the head, which is there while others wait.
@@ -341,3 +332,35 @@ class Matcher(Component):
             self.busy.eq(holds_one),
         ]
         return m
+
+    def _give(self, m: Module, queue: ResultQueue) -> Value:
+        """Build the way out of the queue; return whether a result is on it."""
+        params = self.params
+        if self.is_met and params.lanes == 1:
+            # A word is a result: the queue's head waits for whoever takes it.
+            m.d.comb += [
+                self.results.valid.eq(queue.is_there),
+                self.results.p.side.eq(queue.head.side),
+                self.results.p.probe.eq(queue.head.probe),
+                self.results.p.met.eq(queue.head.payloads[0]),
+                queue.take.eq(self.results.ready),
+            ]
+            return Const(0, 1)
+        serialiser: Serialiser | PairSerialiser = (
+            PairSerialiser(params)
+            if params.beat_results > 1
+            else Serialiser(params, is_met=self.is_met)
+        )
+        m.submodules.serialiser = serialiser
+        m.d.comb += [
+            serialiser.word.eq(queue.head),
+            serialiser.word_valid.eq(queue.is_there),
+            queue.take.eq(serialiser.word_taken),
+        ]
+        if self.is_met:
+            wiring.connect(m, serialiser.results, wiring.flipped(self.results))
+            return serialiser.busy
+        m.submodules.output = output = PipeReg(result_layout(params))
+        wiring.connect(m, serialiser.results, output.i)
+        wiring.connect(m, output.o, wiring.flipped(self.results))
+        return serialiser.busy | output.busy

@@ -90,9 +90,10 @@ class SegmentRing(Component):
     Members
     -------
     last : In(position_layout(params))
-        The last slot in use: the segment's length less one. Constant while tuples are inside.
+        The last slot in use: the segment's length less one. Constant while tuples are inside and
+        in the three cycles before the first step.
     clear : In(1)
-        Empty the ring in this cycle.
+        Empty the ring in this cycle. No step comes in the two cycles after it.
     step : In(1)
         Move one slot on.
     enter : In(slot_layout(body))
@@ -160,14 +161,11 @@ class SegmentRing(Component):
         oldest = registers_of(self.slot, "valid", name="oldest")
         m.d.comb += [self.entered.eq(entered), self.oldest.eq(oldest)]
 
+        # A segment of one slot looks ahead at the very slot being written.
+        single = payload_of(1, name="single")
+        m.d.sync += single.eq(self.last.as_value() == 0)
         at_last = Signal()
-        m.d.comb += at_last.eq((here.word == self.last.word) & (here.lane == self.last.lane))
-        with m.If(at_last):
-            m.d.comb += after.eq(0)
-        with m.Elif(here.lane == lanes - 1):
-            m.d.comb += [after.word.eq(here.word + 1), after.lane.eq(0)]
-        with m.Else():
-            m.d.comb += [after.word.eq(here.word), after.lane.eq(here.lane + 1)]
+        self._follow(m, after, at_last, single)
 
         m.d.sync += stepped.eq(self.step)
         # What enters is written from its register.
@@ -205,9 +203,6 @@ class SegmentRing(Component):
                 & ((self.scan_word < filled_words) | ((self.scan_word == filled_words) & partly))
             )
 
-        # A segment of one slot looks ahead at the very slot being written.
-        single = payload_of(1, name="single")
-        m.d.sync += single.eq(self.last.as_value() == 0)
         with m.If(stepped):
             m.d.sync += oldest.eq(Mux(single, entered, ahead))
             with m.If(~full):
@@ -223,3 +218,33 @@ class SegmentRing(Component):
                 entered.valid.eq(0),
             ]
         return m
+
+    def _follow(self, m: Module, after: View, at_last: Signal, single: Signal) -> None:
+        """Build the slot after the one written next, and whether that one is the last.
+
+        Both are registers, so that nothing is compared on the way to a memory's address. Steps are
+        two cycles apart: what follows a slot is worked out in the first one.
+        """
+        lanes = self.params.lanes
+        second_word, second_lane = divmod(1, lanes)
+        fresh, ends = Signal(init=1), Signal()
+        further = payload_of(position_layout(self.params), name="further")
+        m.d.sync += [
+            ends.eq((after.word == self.last.word) & (after.lane == self.last.lane)),
+            further.lane.eq(Mux(after.lane == lanes - 1, 0, after.lane + 1)),
+            further.word.eq(after.word + (after.lane == lanes - 1)),
+        ]
+        with m.If(self.step):
+            m.d.sync += [
+                after.eq(Mux(ends, 0, further.as_value())),
+                at_last.eq(ends),
+                fresh.eq(0),
+            ]
+        with m.Elif(fresh):
+            m.d.sync += [
+                after.word.eq(Mux(single, 0, second_word)),
+                after.lane.eq(Mux(single, 0, second_lane)),
+                at_last.eq(single),
+            ]
+        with m.If(self.clear):
+            m.d.sync += fresh.eq(1)

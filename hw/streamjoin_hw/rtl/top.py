@@ -19,7 +19,7 @@ from streamjoin_hw.rtl.encode import band_layout
 from streamjoin_hw.rtl.join import Join
 from streamjoin_hw.rtl.registers import Counters, RegisterFile, axi_lite_members, live
 from streamjoin_hw.rtl.split.array import setting_members
-from streamjoin_hw.rtl.streams import Component
+from streamjoin_hw.rtl.streams import Component, payload_of
 
 TOP_MODULE = "streamjoin_top"
 """Verilog module of the top level."""
@@ -163,7 +163,7 @@ class Top(Component):
         ]
 
         m.d.comb += output_stalled.eq(self.m_axis_results_tvalid & ~self.m_axis_results_tready)
-        self._count(m, design, counters, output_stalled)
+        self._count(m, design, counters)
         if self.params.timestamp_bits:
             m.d.comb += [design.time_r.eq(file.set_time_r), design.time_s.eq(file.set_time_s)]
         status = self._status(m, design, output_stalled)
@@ -182,10 +182,12 @@ class Top(Component):
                 m.d.comb += target.eq(getattr(counters, name))
         return m
 
-    def _count(self, m: Module, design: Any, counters: Counters, output_stalled: Signal) -> None:
+    def _count(self, m: Module, design: Any, counters: Counters) -> None:
         """Say what is counted."""
         # A cycle late: what the ports say comes from far, and each part of it ends in a flip-flop.
         offered, ready, is_s = (Signal(name=f"input_{n}") for n in ("offered", "ready", "is_s"))
+        gives, accepted = (Signal(name=f"output_{n}") for n in ("offered", "ready"))
+        user = payload_of(len(design.o.p.user), name="output_user")
         running = Signal()
         m.d.sync += [
             # Until the punctuation is taken, however long it waits.
@@ -193,20 +195,22 @@ class Top(Component):
             offered.eq(self.s_axis_tuples_tvalid),
             ready.eq(self.s_axis_tuples_tready),
             is_s.eq(self.s_axis_tuples_tdest == SIDE_S),
+            gives.eq(self.m_axis_results_tvalid),
+            accepted.eq(self.m_axis_results_tready),
+            user.eq(design.o.p.user),
         ]
-        taken, result = offered & ready, design.o.p
-        given = self.m_axis_results_tvalid & self.m_axis_results_tready
+        taken, given = offered & ready, gives & accepted
         m.d.comb += [
             counters.cycle.eq(running | taken),
             counters.tuple_r.eq(taken & ~is_s),
             counters.tuple_s.eq(taken & is_s),
-            counters.result.eq(given & result.user[TUser.RESULT]),
+            counters.result.eq(given & user[TUser.RESULT]),
             counters.input_stall.eq(offered & ~ready),
-            counters.results_backpressure.eq(output_stalled & result.user[TUser.RESULT]),
+            counters.results_backpressure.eq(gives & ~accepted & user[TUser.RESULT]),
             counters.hold.eq(design.hold_cycle),
         ]
         if self.params.beat_results > 1:
-            with m.If(given & result.user[TUser.SECOND]):
+            with m.If(given & user[TUser.SECOND]):
                 m.d.comb += counters.result.eq(2)
         if self.params.timestamp_bits:
             m.d.comb += counters.evict.eq(design.evicted)

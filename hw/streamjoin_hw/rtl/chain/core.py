@@ -111,7 +111,7 @@ class Core(Component):
         The oldest S tuple of the right neighbour; the arriving one, a cycle after its step, which
         the last active core takes.
     s_oldest : Out(slot_layout(s_layout(params)))
-    line_i, line_o, line_stop
+    line_i, line_next_i, line_o, line_next_o, line_stop
         See :class:`~streamjoin_hw.rtl.chain.line.LinePlace`. ``side`` is that of the tuple that
         probed: the one whose step made the pair meet.
     hold : Out(1)
@@ -131,7 +131,9 @@ class Core(Component):
     s_entry: View
     s_oldest: View
     line_i: View
+    line_next_i: Signal
     line_o: View
+    line_next_o: Signal
     line_stop: Signal
     hold: Signal
     busy: Signal

@@ -81,7 +81,7 @@ class ScanCore(Component):
     i : In(stream.Signature(ordered_layout(params)))
     o : Out(stream.Signature(ordered_layout(params)))
         The same tuples a cycle later.
-    line_i, line_o, line_stop
+    line_i, line_next_i, line_o, line_next_o, line_stop
         See :class:`~streamjoin_hw.rtl.chain.line.LinePlace`.
     hold : Out(1)
         The result FIFO is nearly full; from a register.
@@ -96,7 +96,9 @@ class ScanCore(Component):
     i: stream.Interface
     o: stream.Interface
     line_i: View
+    line_next_i: Signal
     line_o: View
+    line_next_o: Signal
     line_stop: Signal
     hold: Signal
     busy: Signal

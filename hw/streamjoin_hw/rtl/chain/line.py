@@ -53,8 +53,19 @@ def line_layout(layout: data.Layout) -> data.StructLayout:
 
 def line_members(params: DesignParams) -> dict[str, Any]:
     """Ports of a core on a line."""
-    place = line_layout(met_layout(params))
-    return {"line_i": In(place), "line_o": Out(place), "line_stop": In(1)}
+    return place_members(met_layout(params))
+
+
+def place_members(layout: data.Layout) -> dict[str, Any]:
+    """Ports of a place on a line of results of a layout."""
+    place = line_layout(layout)
+    return {
+        "line_i": In(place),
+        "line_next_i": In(1),
+        "line_o": Out(place),
+        "line_next_o": Out(1),
+        "line_stop": In(1),
+    }
 
 
 class LinePlace(Component):
@@ -68,42 +79,40 @@ class LinePlace(Component):
     Members
     -------
     results : In(stream.Signature(layout))
-        Those of the core; ``ready`` depends on registers alone.
+        Those of the core; ``ready`` is a register.
     line_i : In(line_layout(layout)), line_o : Out(line_layout(layout))
         From and to the neighbours; out of registers.
+    line_next_i : In(1), line_next_o : Out(1)
+        What ``valid`` of ``line_i`` and of ``line_o`` will be in the next cycle.
     line_stop : In(1)
         Add no result from the next cycle on.
     """
 
     results: stream.Interface
     line_i: View
+    line_next_i: Signal
     line_o: View
+    line_next_o: Signal
     line_stop: Signal
 
     def __init__(self, layout: data.Layout) -> None:
         self.layout = layout
-        place = line_layout(layout)
-        super().__init__(
-            {
-                "results": In(stream.Signature(layout)),
-                "line_i": In(place),
-                "line_o": Out(place),
-                "line_stop": In(1),
-            }
-        )
+        super().__init__({"results": In(stream.Signature(layout)), **place_members(layout)})
 
     def elaborate(self, _platform: object) -> Module:
         """Build the register."""
         m = Module()
-        stopped = Signal()
+        # Known a cycle ahead: nothing comes from the neighbour, and the line is not stopped.
+        free = Signal(init=1)
         place = registers_of(line_layout(self.layout), "valid", name="place")
         m.d.comb += [
-            self.results.ready.eq(~self.line_i.valid & ~stopped),
+            self.results.ready.eq(free),
             self.line_o.eq(place),
+            self.line_next_o.eq(self.line_i.valid | (self.results.valid & free)),
         ]
         m.d.sync += [
-            stopped.eq(self.line_stop),
-            place.valid.eq(self.line_i.valid | (self.results.valid & ~stopped)),
+            free.eq(~self.line_next_i & ~self.line_stop),
+            place.valid.eq(self.line_next_o),
             place.body.eq(
                 Mux(self.line_i.valid, self.line_i.body.as_value(), self.results.p.as_value())
             ),
@@ -117,8 +126,10 @@ def add_place(m: Module, core: Any, results: stream.Interface) -> View:
     wiring.connect(m, results, place.results)
     m.d.comb += [
         place.line_i.eq(core.line_i),
+        place.line_next_i.eq(core.line_next_i),
         place.line_stop.eq(core.line_stop),
         core.line_o.eq(place.line_o),
+        core.line_next_o.eq(place.line_next_o),
     ]
     on_line: View = place.line_o
     return on_line
@@ -243,5 +254,7 @@ def connect_lines(
         line, left = left[:length], left[length:]
         for before, after in zip(line, [*line[1:], end], strict=True):
             m.d.comb += [after.line_i.eq(before.line_o), before.line_stop.eq(end.line_stop)]
+            if after is not end:
+                m.d.comb += after.line_next_i.eq(before.line_next_o)
         ends.append(end)
     return ends

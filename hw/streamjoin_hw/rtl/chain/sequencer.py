@@ -161,7 +161,9 @@ class Sequencer(Component):
     def _admit(self, m: Module, planner: Planner, w: "_Wires") -> None:
         """Build the states in which tuples are waited for and taken."""
         with m.State("PLAN"):
-            m.d.comb += [self.idle.eq(1), planner.start.eq(w.stale)]
+            # A cycle late: the planner begins far from where windows are written.
+            m.d.comb += self.idle.eq(1)
+            m.d.sync += planner.start.eq(w.stale)
             with m.If(planner.done & ~w.stale & self.complete):
                 m.next = "IDLE"
         with m.State("IDLE"):

@@ -37,8 +37,11 @@ CODE_CYCLES = 2
 """In the encoder behind the bounds: codes, queue."""
 
 SCAN_CYCLES = {"step": 8, "fast": 6}
-"""To the line: registers of sequencer and core in lock step; memory, mask, FIFO in and out,
-serialiser, the core's place."""
+"""To the line: registers of sequencer and core in lock step; memory, mask, word, FIFO in and out,
+the core's place."""
+
+SERIALISER_CYCLES = 1
+"""Of a chain with more than one lane, behind the FIFO."""
 
 QUEUE_CYCLES = 2
 """At the end of a line: memory, output register."""
@@ -155,6 +158,7 @@ def latency_cycles(params: DesignParams, age: int) -> int:
             inside += turn_cycles(params, match.core, levels) + COMBINER_TURN_CYCLES
     else:
         inside = SCAN_CYCLES[params.forward] + line_cycles(params, match.core)
+        inside += SERIALISER_CYCLES if params.lanes > 1 else 0
         inside += spread_levels(params) if params.forward == "step" else 0
     around = bound_stages(params) + CODE_CYCLES + inside + OUTPUT_CYCLES
     return around + match.later_tuples * period + match.hops + match.word
