@@ -68,8 +68,8 @@ ARRAY_MUTATIONS = {
     "merger-unfair": Mutation(
         Fault(
             "rtl.trees",
-            "Mux(behind.any(), lowest(behind), lowest(others))",
-            "lowest(others)",
+            "following(turn, offered)",
+            "others & -others",
             "a merger always turns to the first input",
         ),
         "test_trees.py::test_a_busy_input_cannot_starve_another[busy1]",
@@ -137,9 +137,9 @@ ARRAY_MUTATIONS = {
     ),
     "hold-late": Mutation(
         Fault(
-            "rtl.matching",
-            "queue.waits >= words - self.free_words",
-            "queue.waits >= words - 2",
+            "rtl.queues",
+            "full = self.words - self.free_words",
+            "full = self.words - 2",
             "a core asks to hold when there is no room for what is on its way",
         ),
         "test_handshake.py::test_one_key_everywhere_never_overflows_a_fifo[step]",
@@ -148,8 +148,8 @@ ARRAY_MUTATIONS = {
     "punctuation-early": Mutation(
         Fault(
             "rtl.chain.sequencer",
-            "m.If(~w.steppable | self.busy)",
-            "m.If(~w.steppable)",
+            "(quiet == cycles) & w.steppable & ~self.busy & ~long_quiet",
+            "(quiet == 0) & w.steppable & ~long_quiet",
             "the punctuation does not wait for the results inside",
         ),
         "test_handshake.py::test_random_inputs_are_exact[3-0.0-0.7]",
@@ -158,9 +158,9 @@ ARRAY_MUTATIONS = {
     "drain-short": Mutation(
         Fault(
             "rtl.chain.sequencer",
-            "w.bubbles.eq(planner.window), w.spent.eq(0)",
-            "w.bubbles.eq(planner.window >> 1), w.spent.eq(planner.window <= 1)",
-            "the drain pushes half the bubbles",
+            "is_last.eq(w.bubbles == 1)",
+            "is_last.eq(w.bubbles <= 6)",
+            "the drain is five bubbles short",
         ),
         "test_handshake.py::test_random_inputs_are_exact[3-0.0-0.0]",
         "pairs missing",
@@ -338,8 +338,8 @@ ARRAY_MUTATIONS = {
     "window-too-wide": Mutation(
         Fault(
             "rtl.chain.segments",
-            "(window != 0) & (window <= self.params.window_capacity)",
-            "(window != 0)",
+            "in_range.all() & in_bits.all() & fits",
+            "in_range.all() & fits",
             "a window of more bits than are kept passes the check",
         ),
         "test_segments.py::test_a_plan_adds_up_to_the_windows[3-1-1]",

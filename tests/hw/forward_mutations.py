@@ -8,8 +8,8 @@ FORWARD_MUTATIONS = {
     "expiry-one-early-fast": Mutation(
         Fault(
             "rtl.intake",
-            "last = Mux(came, room[which] == 2, room[which] == 1)",
-            "last = room[which] == 2",
+            "last = is_low & Mux(came, low == 2, low == 1)",
+            "last = is_low & (low == 2)",
             "a window is full one tuple early",
         ),
         "test_handshake.py::test_random_inputs_are_exact_when_forwarded_at_once[4-4-0-3-0.0-0.0]",
@@ -18,8 +18,8 @@ FORWARD_MUTATIONS = {
     "expiry-late-behind-a-neighbour": Mutation(
         Fault(
             "rtl.intake",
-            "last = Mux(came, room[which] == 2, room[which] == 1)",
-            "last = room[which] == 1",
+            "last = is_low & Mux(came, low == 2, low == 1)",
+            "last = is_low & (low == 1)",
             "a window filled without a gap is full one tuple late",
         ),
         "test_split.py::test_random_inputs_are_exact_and_in_order[3-4-2-4-outer-0.0-0.0]",

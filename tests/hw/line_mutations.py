@@ -68,7 +68,7 @@ LINE_MUTATIONS = {
     "queue-outlives-a-reset": Mutation(
         Fault(
             "rtl.chain.line",
-            "m.d.sync += [begin.eq(0), end.eq(0), level.eq(0)]",
+            "m.d.sync += [begin.eq(0), end.eq(0), level.eq(0), waits.eq(0)]",
             "m.d.sync += begin.eq(0)",
             "a line's queue keeps its results through a reset",
         ),

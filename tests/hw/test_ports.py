@@ -11,7 +11,7 @@ from tests.hw.test_soft_reset import DESIGNS, PAIR, Bench, run
 
 from streamjoin_common.contract import SIDE_R, SIDE_S, DesignParams, TUser, parse_term
 from streamjoin_hw.rtl import top
-from streamjoin_hw.rtl.registers import OKAY, SLVERR, Counters, RegisterFile
+from streamjoin_hw.rtl.registers import ADDRESS_BITS, OKAY, SLVERR, Counters, RegisterFile
 from streamjoin_hw.rtl.top import Top
 
 BAND = (parse_term("band:int32"),)
@@ -215,6 +215,10 @@ def test_what_is_not_there_and_what_cannot_be_written_are_answered_with_an_error
         assert await bench.read(0xFFC) == (0, SLVERR)
         assert await bench.write(0xFFC, 1) == SLVERR
         cores = bench.offsets["cores"]
+        # An offset without a register that has the lowest bits of one with it.
+        for higher_bit in range(9, ADDRESS_BITS):
+            assert await bench.read(cores | 1 << higher_bit) == (0, SLVERR)
+            assert await bench.write(cores | 1 << higher_bit, 1) == SLVERR
         before = await bench.read(cores)
         assert await bench.write(cores, 77) == SLVERR
         assert await bench.read(cores) == before

@@ -315,7 +315,8 @@ class FifoPassage(Passage):
 
     def parts(self, m: Module) -> tuple[list[Any], Any, Any]:
         """Make the FIFO between two streams."""
-        m.submodules.dut = fifo = ResultQueue(ITEM, self.WORDS)
+        m.submodules.dut = fifo = ResultQueue(ITEM, self.WORDS, 1)
+        inside = Signal(range(self.WORDS + 1))
         source, sink = stream.Signature(ITEM).create(), stream.Signature(ITEM).create()
         m.d.comb += [
             source.valid.eq(self.free(1, "i_valid")),
@@ -323,11 +324,12 @@ class FifoPassage(Passage):
             sink.ready.eq(self.free(1, "o_ready")),
             fifo.word.eq(source.payload),
             fifo.write.eq(source.valid & source.ready),
-            source.ready.eq(fifo.waits < self.WORDS - 1),
+            source.ready.eq(inside < self.WORDS),
             sink.payload.eq(fifo.head),
             sink.valid.eq(fifo.is_there),
             fifo.take.eq(sink.ready),
         ]
+        m.d.sync += inside.eq(inside + fifo.write - (sink.valid & sink.ready))
         return [source], sink, fifo.busy
 
 

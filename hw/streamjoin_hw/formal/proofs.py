@@ -91,8 +91,8 @@ FORGETFUL_MERGER = Fault(
 )
 STUCK_TURNS = Fault(
     "rtl.trees",
-    "Mux(behind.any(), lowest(behind), lowest(others))",
-    "lowest(others)",
+    "following(turn, offered)",
+    "others & -others",
     "a merger always turns to the first input",
 )
 LATE_OLDEST = Fault(
@@ -107,11 +107,8 @@ WIDE_SCAN = Fault(
     "(self.scan_word <= filled_words)",
     "a scan takes a word for filled that is not",
 )
-SHORT_DRAIN = Fault(
-    "rtl.chain.sequencer",
-    "w.bubbles.eq(planner.window), w.spent.eq(0)",
-    "w.bubbles.eq(planner.window - 2), w.spent.eq(planner.window <= 2)",
-    "the drain is two bubbles short",
+NO_DRAIN = Fault(
+    "rtl.chain.sequencer", "w.has_bubbles.eq(w.met_both)", "w.has_bubbles.eq(0)", "no bubbles"
 )
 LATE_EXPIRY = Fault(
     "rtl.intake",
@@ -119,11 +116,14 @@ LATE_EXPIRY = Fault(
     "full[which].eq(0)",
     "no window is ever full",
 )
-EARLY_END = Fault(
+LATE_END = Fault(
     "rtl.predicates",
     "[r.ts < s.end, s.ts < r.end]",
-    "[r.ts < s.end, s.ts + 1 < r.end]",
-    "a time window of R ends one early",
+    "[r.ts < s.end, s.ts <= r.end]",
+    "a time window of R ends one late",
+)
+EMPTY_SLOT = Fault(
+    "rtl.matching", "Mux(r_counts, r_matches, 0)", "Mux(is_s, r_matches, 0)", "empty slots match"
 )
 LAZY_STORE = Fault(
     "rtl.chain.forwarding",
@@ -133,8 +133,8 @@ LAZY_STORE = Fault(
 )
 FULL_FIFO = Fault(
     "rtl.queues",
-    "self.waits == 2",
-    "self.waits == 3",
+    "second == end",
+    "second + 1 == end",
     "the last word that waits is taken to be followed by another",
 )
 HASTY_HEADER = Fault(
@@ -250,14 +250,14 @@ PROOFS = {
     "meeting-stalls": Proof(
         "two cores of one tuple: owed pairs meet once, any gaps and stalls",
         partial(ArrayMeeting, 2, 1, 1, 2, 2),
-        SHORT_DRAIN,
+        EMPTY_SLOT,
         quick_depth=25,
         depth=28,
     ),
     "meeting-dense": Proof(
         "two cores of one tuple: owed pairs meet once, two inputs",
         partial(ArrayMeeting, 2, 1, 1, 2, 2, dense=True),
-        SHORT_DRAIN,
+        NO_DRAIN,
         quick_depth=32,
         depth=37,
     ),
@@ -278,7 +278,7 @@ PROOFS = {
     "fast-times": Proof(
         "forwarded at once, time windows: owed pairs meet once",
         partial(ArrayMeeting, 2, 1, 1, 2, 2, dense=True, forward="fast", times=(2, 1)),
-        EARLY_END,
+        LATE_END,
         quick_depth=22,
         depth=28,
     ),
@@ -320,7 +320,7 @@ PROOFS = {
     "meeting-uneven": Proof(
         "two cores of two tuples, uneven windows: owed pairs meet once",
         partial(ArrayMeeting, 2, 2, 1, 3, 2, dense=True),
-        SHORT_DRAIN,
+        NO_DRAIN,
         quick_depth=30,
         depth=35,
     ),

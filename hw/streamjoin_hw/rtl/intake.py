@@ -5,7 +5,7 @@ cores need to know of the whole is one bit a tuple: whether its stream's window 
 oldest tuple expires. Everything else they count themselves.
 """
 
-from amaranth.hdl import Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
@@ -95,23 +95,26 @@ class Intake(Component):
         arrives = self.i.valid & self.i.ready
         m.d.comb += ending.eq(ended | (self.took & self.took_last))
         m.d.sync += [ended.eq(ending), entered.eq(self.took), left.eq(arrives)]
-        m.d.sync += in_flight.eq(in_flight + entered - left)
-        none_inside = (in_flight == 0) & ~entered & ~self.took
+        # The input has ended and all of it was passed on: nothing is taken any more, a cycle after
+        # the last beat and with a drain.
+        all_in, empty = Signal(), Signal()
+        m.d.sync += [
+            in_flight.eq(in_flight + entered - left),
+            empty.eq((in_flight == 0) & ~entered & ~self.took),
+            all_in.eq((ended | self.drain) & empty & ~self.took),
+        ]
 
         # Tuples until a side's window is full, less one that came a cycle ago, and whether it is
         # full: whether a tuple arrives is known late and decides between what is known.
         room = [payload_of(WINDOW_BITS, name=f"room_{side}") for side in "rs"]
         full = [Signal(name=f"full_{side}") for side in "rs"]
-        legal = Signal()
-        given = (self.window_r, self.window_s)
-        capacity = self.params.window_capacity
-        m.d.sync += legal.eq(
-            (given[0] != 0)
-            & (given[0] <= capacity)
-            & (given[1] != 0)
-            & (given[1] <= capacity)
-            & ~self.windows_written
-        )
+        # Two cycles late, as `settled` is after a write.
+        legal, in_range = Signal(), Signal(4, name="in_range")
+        given, capacity = (self.window_r, self.window_s), self.params.window_capacity
+        m.d.sync += [
+            in_range.eq(Cat(*(Cat(each != 0, each <= capacity) for each in given))),
+            legal.eq(in_range.all()),
+        ]
 
         is_s = self.i.p.side == SIDE_S
         m.d.comb += [
@@ -125,12 +128,15 @@ class Intake(Component):
         ]
         for which, side in enumerate("rs"):
             came, comes = Signal(name=f"came_{side}"), arrives & (is_s == which)
-            last = Mux(came, room[which] == 2, room[which] == 1)
+            # Below 4 now if it was so a cycle ago, unless it is 3.
+            low, is_low = room[which][:2], Signal(name=f"is_low_{side}")
+            m.d.sync += is_low.eq(~room[which][2:].any())
+            last = is_low & Mux(came, low == 2, low == 1)
             with m.If(came):
                 m.d.sync += room[which].eq(room[which] - 1)
             m.d.sync += [came.eq(comes), full[which].eq(full[which] | (comes & last))]
 
-        w = _Wires(legal, ending, ended, none_inside, due)
+        w = _Wires(legal, ending, ended, all_in, due)
         with m.FSM(name="phase"):
             self._begin(m, w, room, full)
             self._run(m, w)
@@ -159,8 +165,7 @@ class Intake(Component):
             with m.If(self.took):
                 m.next = "RUN"
             with m.Elif(self.drain):
-                m.d.sync += w.due.eq(1)
-                m.next = "PUNCTUATE"
+                m.next = "FLUSH"
 
     def _run(self, m: Module, w: "_Wires") -> None:
         """Build the state in which tuples pass."""
@@ -169,25 +174,27 @@ class Intake(Component):
                 self.running.eq(1),
                 self.open.eq(self.enable & ~w.ending & ~self.drain),
             ]
-            with m.If((w.ending | self.drain) & w.none_inside):
+            with m.If(w.all_in):
                 m.next = "FLUSH"
 
     def _finish(self, m: Module, w: "_Wires") -> None:
         """Build the states that end an input."""
-        quiet = Signal(range(QUIET_CYCLES + 1))
+        quiet, long_quiet = Signal(range(QUIET_CYCLES + 1)), Signal()
+        # Once it has lasted, nothing is left that could end it.
+        m.d.sync += [
+            long_quiet.eq((quiet == QUIET_CYCLES) & ~self.busy & ~long_quiet),
+            w.due.eq(long_quiet | (w.due & ~self.end.ready)),
+        ]
         with m.State("FLUSH"):
             m.d.comb += [self.running.eq(1), self.draining.eq(1)]
-            with m.If(self.busy):
+            with m.If(self.busy | long_quiet):
                 m.d.sync += quiet.eq(0)
             with m.Elif(quiet != QUIET_CYCLES):
                 m.d.sync += quiet.eq(quiet + 1)
-            with m.Else():
-                m.d.sync += [quiet.eq(0), w.due.eq(1)]
+            with m.If(long_quiet):
                 m.next = "PUNCTUATE"
         with m.State("PUNCTUATE"):
             m.d.comb += [self.running.eq(1), self.draining.eq(1)]
-            with m.If(self.end.ready):
-                m.d.sync += w.due.eq(0)
             with m.If(~w.due):
                 m.next = "DONE"
         with m.State("DONE"):
@@ -199,8 +206,8 @@ class _Wires:
     """What the states share."""
 
     def __init__(
-        self, legal: Signal, ending: Signal, ended: Signal, none_inside: Value, due: Signal
+        self, legal: Signal, ending: Signal, ended: Signal, all_in: Signal, due: Signal
     ) -> None:
         self.legal, self.ending, self.ended = legal, ending, ended
-        self.none_inside, self.due = none_inside, due
+        self.all_in, self.due = all_in, due
         self.settled = Signal()

@@ -286,7 +286,7 @@ class Matcher(Component):
         params, probe_side = self.params, self.probe_side
 
         words = params.result_fifo_words
-        m.submodules.queue = queue = ResultQueue(word_layout(params), words)
+        m.submodules.queue = queue = ResultQueue(word_layout(params), words, self.free_words)
 
         # Cycle 1: compare. What does not count resets a bit, so that the comparison alone leads to
         # it.
@@ -313,7 +313,7 @@ class Matcher(Component):
         # Cycle 2: registers on the way to the queue, which may lie far from the windows.
         mask = r_hits | s_hits
         word = payload_of(word_layout(params), name="word")
-        m.d.comb += queue.word.eq(word)
+        m.d.comb += [queue.word.eq(word), self.hold.eq(queue.few)]
         m.d.sync += [
             word.side.eq(side),
             word.probe.eq(probe),
@@ -327,8 +327,6 @@ class Matcher(Component):
         holds_one |= self._give(m, queue)
         m.d.sync += [
             scanned.eq(self.scan),
-            # With the word at the head, which is there while others wait.
-            self.hold.eq(queue.waits >= words - self.free_words),
             self.busy.eq(holds_one),
         ]
         return m

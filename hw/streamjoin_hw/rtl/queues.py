@@ -145,10 +145,10 @@ class Landing(Component):
 class ResultQueue(Component):
     """A FIFO that nobody asks for room.
 
-    Its level tells the writer early enough that little is left, so none of its own decisions
-    depends on it. Whether a word waits is a flip-flop, and ``take`` passes two LUTs at most to the
-    level's clock enable. A word is at the head two cycles after it was written, and one leaves in
-    every cycle.
+    It tells the writer early enough that little is left, so none of its own decisions depends on
+    how much it holds. That is counted a cycle late; whether a word waits is a flip-flop, and
+    ``take`` passes one LUT to it and to the clock enables of the head. A word is at the head two
+    cycles after it was written, and one leaves in every cycle.
 
     Parameters
     ----------
@@ -156,6 +156,8 @@ class ResultQueue(Component):
         Layout of a word.
     words : int
         Words that it holds, with the one at its head; at least 3.
+    free_words : int
+        Words that are free while there are not ``few``.
 
     Members
     -------
@@ -165,8 +167,8 @@ class ResultQueue(Component):
         The oldest word, if there is one; from registers.
     take : In(1)
         The head leaves, if it is there.
-    waits : Out(range(words))
-        Words behind the head; from a register.
+    few : Out(1)
+        Fewer than ``free_words`` words are free; from a register, a cycle late.
     busy : Out(1)
         A word is inside.
     """
@@ -176,12 +178,13 @@ class ResultQueue(Component):
     head: View
     is_there: Signal
     take: Signal
-    waits: Signal
+    few: Signal
     busy: Signal
 
-    def __init__(self, layout: data.Layout, words: int) -> None:
+    def __init__(self, layout: data.Layout, words: int, free_words: int) -> None:
         self.layout = layout
         self.words = words
+        self.free_words = free_words
         super().__init__(
             {
                 "write": In(1),
@@ -189,21 +192,24 @@ class ResultQueue(Component):
                 "head": Out(layout),
                 "is_there": Out(1),
                 "take": In(1),
-                "waits": Out(range(words)),
+                "few": Out(1),
                 "busy": Out(1),
             }
         )
 
     def elaborate(self, _platform: object) -> Module:
-        """Build the memory, the count of what waits, and two bits that are ahead of it."""
+        """Build the memory, whether a word waits, and the count of those."""
         m = Module()
         places = 1 << (self.words - 2).bit_length()
         memory: Any = Memory(shape=self.layout, depth=places, init=[])
         m.submodules.memory = memory
         write, read = memory.write_port(), memory.read_port(domain="sync")
-        begin = Signal(range(places))
-        end = Signal(range(places))
-        some, one, goes, lost = (Signal(name=n) for n in ("some", "one", "goes", "lost"))
+        begin, second, end = (
+            Signal(range(places), name=name, init=init)
+            for name, init in (("begin", 0), ("second", 2 % places), ("end", 0))
+        )
+        # Some word waits, and one only.
+        some, one, goes = (Signal(name=name) for name in ("some", "one", "goes"))
         m.d.comb += [
             goes.eq(some & (~self.is_there | self.take)),
             write.addr.eq(end),
@@ -213,18 +219,31 @@ class ResultQueue(Component):
             read.en.eq(goes),
             self.head.eq(read.data),
             self.busy.eq(some | self.is_there),
-            Assert(~lost, "a result FIFO overflowed"),
         ]
+        with m.If(goes):
+            m.d.sync += [begin.eq(begin + 1), second.eq(second + 1)]
+        with m.If(self.write != goes):
+            m.d.sync += one.eq(Mux(self.write, ~some, second == end))
         m.d.sync += [
-            lost.eq(self.write & (self.waits == self.words - 1)),
-            begin.eq(begin + goes),
             end.eq(end + self.write),
+            some.eq(self.write | (some & ~(goes & one))),
             self.is_there.eq(goes | (self.is_there & ~self.take)),
         ]
-        with m.If(self.write != goes):
-            m.d.sync += [
-                self.waits.eq(Mux(self.write, self.waits + 1, self.waits - 1)),
-                some.eq(self.write | ~one),
-                one.eq(Mux(self.write, ~some, self.waits == 2)),
-            ]
+        self._count(m, goes)
         return m
+
+    def _count(self, m: Module, goes: Signal) -> None:
+        """Count the words behind the head, a cycle late."""
+        waits = Signal(range(self.words))
+        wrote, went, lost = Signal(), Signal(), Signal()
+        with m.If(wrote != went):
+            m.d.sync += waits.eq(Mux(wrote, waits + 1, waits - 1))
+        # With the word at the head, which is there while others wait.
+        full = self.words - self.free_words
+        m.d.sync += [
+            wrote.eq(self.write),
+            went.eq(goes),
+            self.few.eq(Mux(wrote == went, waits >= full, waits >= Mux(wrote, full - 1, full + 1))),
+            lost.eq(self.write & (waits + wrote - went == self.words - 1)),
+        ]
+        m.d.comb += Assert(~lost, "a result FIFO overflowed")

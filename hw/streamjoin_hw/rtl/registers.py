@@ -13,8 +13,8 @@ from streamjoin_hw.rtl.streams import Component, one_of, payload_of
 ADDRESS_BITS = 12
 """The slave fills one page of 4 KiB."""
 
-PAGE_BITS = 5
-"""Bits of an address within a page; a read chooses one of its eight registers, then the page."""
+CHOICE_BITS = 2
+"""Address bits that decide in a cycle of a read, which so chooses one of four words."""
 
 OKAY, SLVERR = 0, 2
 """AXI responses."""
@@ -90,10 +90,11 @@ def axi_lite_members() -> dict[str, wiring.Member]:
 class RegisterFile(Component):
     """Registers of a design behind AXI4-Lite.
 
-    One read and one write at a time; either is answered at the earliest three cycles after its
-    address. ``wstrb`` selects the bytes that are written; the two lowest address bits
-    count for nothing. An offset that the contract does not name is answered with SLVERR, and so is
-    a write to a read-only register; such a write does nothing.
+    One read and one write at a time, each answered at the earliest three cycles after its address,
+    a read one more for each choice of one word in four. ``wstrb`` selects the bytes that are
+    written; the two lowest address bits count for nothing. An offset that the contract does not
+    name is answered with SLVERR, and so is a write to a read-only register; such a write does
+    nothing.
 
     Parameters
     ----------
@@ -111,8 +112,8 @@ class RegisterFile(Component):
     enable, drain : Out(1)
         Control bits; ``drain`` stays 1 until ``drained``.
     drained : In(1)
-    soft_reset : Out(1)
-        Pulse, the cycle after the write.
+    soft_reset, soft_reset_next : Out(1)
+        Pulse, the cycle after the write, and a cycle before that.
     resetting : In(1)
         The soft reset is still running; what its bit reads.
     writing : Out(1)
@@ -145,6 +146,7 @@ class RegisterFile(Component):
     drain: Signal
     drained: Signal
     soft_reset: Signal
+    soft_reset_next: Signal
     resetting: Signal
     writing: Signal
     windows_written: Signal
@@ -168,6 +170,7 @@ class RegisterFile(Component):
                 "drain": Out(1),
                 "drained": In(1),
                 "soft_reset": Out(1),
+                "soft_reset_next": Out(1),
                 "resetting": In(1),
                 "writing": Out(1),
                 "windows_written": Out(1),
@@ -200,46 +203,62 @@ class RegisterFile(Component):
         return m
 
     def _build_read(self, m: Module) -> None:
-        """Read in two cycles: a word of every page, then the page."""
+        """Choose one of four registers, then one of four that were chosen, until one is left.
+
+        A word has its register's value, and above it whether there is such a register.
+        """
         asked = Signal()
-        chosen = Signal()
         address = payload_of(ADDRESS_BITS)
         # The two halves of the cycle counter are read as one number: low first.
-        high = Signal(32)
+        high = payload_of(32)
         m.d.comb += self.arready.eq(~asked)
         with m.If(self.arvalid & self.arready):
             m.d.sync += [asked.eq(1), address.eq(self.araddr)]
-        pages: dict[int, list[Register]] = {}
-        for each in self.map:
-            pages.setdefault(each.offset >> PAGE_BITS, []).append(each)
-        choices = []
-        for page, its_registers in pages.items():
-            is_named, value = payload_of(1, name=f"named{page}"), payload_of(32, name=f"page{page}")
-            choices.append((is_named, value))
-            with m.If(asked & ~chosen):
-                m.d.sync += is_named.eq(0)
-                with m.Switch(address[2:PAGE_BITS]):
-                    for each in its_registers:
-                        with m.Case((each.offset >> 2) % (1 << PAGE_BITS - 2)):
-                            is_mine = address[PAGE_BITS:] == page
-                            m.d.sync += [
-                                is_named.eq(is_mine),
-                                value.eq(self._value(each.name, high)),
-                            ]
-                            if each.name == "cycles_low":
-                                with m.If(is_mine):
-                                    m.d.sync += high.eq(self.get_cycles_high)
-        with m.If(asked):
-            m.d.sync += chosen.eq(1)
-        with m.If(chosen & ~self.rvalid):
-            is_known = Cat(is_named for is_named, _ in choices).any()
+        words: dict[int, Value] = {
+            each.offset >> 2: Cat(self._value(each.name, high), Const(1)) for each in self.map
+        }
+        low = next(each.offset >> 2 for each in self.map if each.name == "cycles_low")
+        left, is_low, begins, step = address[2:], payload_of(1), Signal(), Signal()
+        m.d.sync += [
+            begins.eq(self.arvalid & self.arready),
+            is_low.eq(left == low),
+            step.eq(begins),
+        ]
+        with m.If(step & is_low):
+            m.d.sync += high.eq(self.get_cycles_high)
+        while len(words) > 1:
+            words, left = self._choose(m, words, left, step), left[CHOICE_BITS:]
+            after = Signal(name="step")
+            m.d.sync += after.eq(step)
+            step = after
+        with m.If(step & ~self.rvalid):
+            (word,) = words.values()
+            is_known = word[32] & ~left.any()
             m.d.sync += [
                 self.rvalid.eq(1),
                 self.rresp.eq(Mux(is_known, OKAY, SLVERR)),
-                self.rdata.eq(one_of(choices)),
+                self.rdata.eq(Mux(left.any(), 0, word[:32])),
             ]
         with m.If(self.rvalid & self.rready):
-            m.d.sync += [self.rvalid.eq(0), asked.eq(0), chosen.eq(0)]
+            m.d.sync += [self.rvalid.eq(0), asked.eq(0)]
+
+    @staticmethod
+    def _choose(m: Module, words: dict[int, Value], left: Value, step: Signal) -> dict[int, Value]:
+        """Return a register for each four words, which takes in a step the one that is named.
+
+        Which of four it is, is a flip-flop's to say; what the first step took stays for the others.
+        """
+        named = payload_of(1 << CHOICE_BITS, name="named")
+        m.d.sync += named.eq(Cat(left[:CHOICE_BITS] == k for k in range(len(named))))
+        chosen: dict[int, Value] = {}
+        for group in sorted({number >> CHOICE_BITS for number in words}):
+            choice = payload_of(33, name=f"choice{group}")
+            first = group << CHOICE_BITS
+            members = [(bit, words[first + k]) for k, bit in enumerate(named) if first + k in words]
+            with m.If(step):
+                m.d.sync += choice.eq(one_of(members))
+            chosen[group] = choice
+        return chosen
 
     def _build_write(self, m: Module) -> None:
         has_address = Signal()
@@ -247,7 +266,6 @@ class RegisterFile(Component):
         address = payload_of(ADDRESS_BITS)
         # Which register it is, known a cycle ahead.
         decoded = Signal()
-        known = payload_of(1)
         word = payload_of(32)
         strobe = payload_of(4)
         m.d.comb += [self.awready.eq(~has_address), self.wready.eq(~has_data)]
@@ -256,26 +274,26 @@ class RegisterFile(Component):
         with m.If(self.wvalid & self.wready):
             m.d.sync += [has_data.eq(1), word.eq(self.wdata), strobe.eq(self.wstrb)]
         m.d.comb += self.writing.eq(decoded)
-        m.d.sync += [decoded.eq(has_address & has_data & ~decoded & ~self.bvalid), known.eq(0)]
-        m.d.sync += [self.soft_reset.eq(0), self.windows_written.eq(0)]
+        m.d.sync += decoded.eq(has_address & has_data & ~decoded & ~self.bvalid)
+        m.d.sync += [self.soft_reset.eq(self.soft_reset_next), self.windows_written.eq(0)]
         if has_splitters(self.params):
             m.d.sync += self.splitter_written.eq(0)
             with m.If(self.splitter_written):
                 m.d.sync += self.set_splitter_index.eq(self.set_splitter_index + 1)
         with m.If(self.drained):
             m.d.sync += self.drain.eq(0)
-        with m.If(self.writing):
-            m.d.sync += [self.bvalid.eq(1), self.bresp.eq(Mux(known, OKAY, SLVERR))]
+        meant = []
         for each in self.map:
             if each.access == "ro":
                 continue
-            is_named = address[2:] == each.offset >> 2
             is_meant = payload_of(1, name=f"meant_{each.name}")
-            m.d.sync += is_meant.eq(is_named)
-            with m.If(is_named):
-                m.d.sync += known.eq(1)
+            m.d.sync += is_meant.eq(address[2:] == each.offset >> 2)
+            meant.append(is_meant)
             with m.If(self.writing & is_meant):
                 self._write(m, each, word, strobe)
+        with m.If(self.writing):
+            is_known = Cat(*meant).any()
+            m.d.sync += [self.bvalid.eq(1), self.bresp.eq(Mux(is_known, OKAY, SLVERR))]
         with m.If(self.bvalid & self.bready):
             m.d.sync += [self.bvalid.eq(0), has_address.eq(0), has_data.eq(0)]
         # A soft reset also ends a drain that was asked for: the design is empty then.
@@ -289,8 +307,8 @@ class RegisterFile(Component):
                 m.d.sync += [
                     self.enable.eq(word[0]),
                     self.drain.eq(word[1] | (self.drain & ~self.drained)),
-                    self.soft_reset.eq(word[2]),
                 ]
+                m.d.comb += self.soft_reset_next.eq(word[2])
             return
         target: Signal = getattr(self, f"set_{which.name}")
         for byte in range(4):

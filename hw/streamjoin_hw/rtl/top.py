@@ -80,7 +80,7 @@ class Top(Component):
         self.by_reference = by_reference
         self.waits = waits
         self.restart = Signal(init=1)
-        self.closed = Signal()
+        self.closed = Signal(init=1)
         control = {f"s_axil_ctrl_{name}": port for name, port in axi_lite_members().items()}
         super().__init__(
             {
@@ -115,15 +115,20 @@ class Top(Component):
         restart = self.restart
         output_stalled = Signal()
         m.d.comb += [control.rst.eq(~self.aresetn), work.rst.eq(restart)]
-        waits = output_stalled if self.waits is None else self.waits
+        offered_waits = design.o.valid & ~self.m_axis_results_tready
+        waits = offered_waits if self.waits is None else self.waits
         asked = Signal()
         pending = Signal()
         m.d.comb += [
             asked.eq(file.soft_reset | pending),
-            self.closed.eq(asked | restart),
             file.resetting.eq(self.closed),
         ]
-        m.d.control += [restart.eq(asked & ~waits), pending.eq(asked & waits)]
+        # Much depends on `closed`: a flip-flop, 1 while the reset is asked for and while it lasts.
+        m.d.control += [
+            restart.eq(asked & ~waits),
+            pending.eq(asked & waits),
+            self.closed.eq(file.soft_reset_next | asked),
+        ]
 
         for name, port in axi_lite_members().items():
             inner, outer = getattr(file, name), getattr(self, f"s_axil_ctrl_{name}")

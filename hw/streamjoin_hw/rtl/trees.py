@@ -3,16 +3,28 @@
 import math
 from typing import Any
 
-from amaranth.hdl import Cat, Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Module, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from streamjoin_hw.rtl.streams import Component, PingPongReg, one_of
 
 
-def lowest(bits: Value) -> Value:
-    """Keep the lowest bit that is 1: every bit for itself, without a carry chain."""
-    return Cat(bit & ~bits[:k].any() for k, bit in enumerate(bits))
+def following(turn: Signal, offered: Value) -> Value:
+    """Return whose turn it is next: of the inputs that offer, the first one after that of ``turn``.
+
+    A bit for each input, as in both arguments: 1 if it offers, some other one has its turn, and
+    none between them offers. No bit waits for another.
+    """
+    inputs = len(turn)
+    return Cat(
+        offered[k]
+        & Cat(
+            turn[k - back] & ~Cat(offered[k - nearer] for nearer in range(1, back)).any()
+            for back in range(1, inputs)
+        ).any()
+        for k in range(inputs)
+    )
 
 
 class Merger(Component):
@@ -74,19 +86,12 @@ class Merger(Component):
         offered = Cat(*(each.valid for each in streams))
         # Bit k of `turn`: it is input k's turn. Never none, never two.
         turn = Signal(self.inputs, init=1, reset_less=self.clear is not None)
-        others, later, behind = (Signal(self.inputs, name=n) for n in ("others", "later", "behind"))
-        following = Signal(self.inputs)
-        m.d.comb += [
-            others.eq(offered & ~turn),
-            later.eq(Cat(turn[:k].any() for k in range(self.inputs))),
-            behind.eq(others & later),
-            following.eq(Mux(behind.any(), lowest(behind), lowest(others))),
-        ]
+        others = offered & ~turn
         # An input that has its turn keeps it until it is served, and after that while no other
         # one offers anything.
         held_up = (turn & offered).any() & ~output.i.ready
         with m.If(~held_up & others.any()):
-            m.d.sync += turn.eq(following)
+            m.d.sync += turn.eq(following(turn, offered))
         if self.clear is not None:
             with m.If(self.clear):
                 m.d.sync += turn.eq(turn.init)

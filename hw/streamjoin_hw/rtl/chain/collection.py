@@ -4,14 +4,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from amaranth.hdl import Cat, Module, Mux, ResetInserter, Signal, Value
-from amaranth.lib import wiring
+from amaranth.lib import stream, wiring
 
 from streamjoin_common.contract import DesignParams
 from streamjoin_hw.rtl.chain.line import connect_lines, line_lengths, lines_of_cores
 from streamjoin_hw.rtl.chain.spread import gathered_or, gathered_sum
 from streamjoin_hw.rtl.core_array import CoreInstance
 from streamjoin_hw.rtl.matching import by_side
-from streamjoin_hw.rtl.streams import met_layout
+from streamjoin_hw.rtl.streams import PingPongReg, met_layout, result_layout
 from streamjoin_hw.rtl.trees import MergeTree, tree_levels
 
 
@@ -48,26 +48,39 @@ def collect(
     are ``settling``, nothing is given.
     """
     layout = met_layout(params)
-    lines = len(line_lengths(params.cores))
-    hops = tree_levels(lines, params.merge_arity) if lines > 1 else 0
+    lengths = line_lengths(params.cores)
+    hops = tree_levels(len(lengths), params.merge_arity) if len(lengths) > 1 else 0
     ends = connect_lines(m, layout, cores, resets, hops)
     busy = [end.busy for end in ends]
     met: Any = ends[0].o
+    clear = Signal(init=1, reset_less=True)
     if len(ends) > 1:
         # A register beside it empties it, in place of the reset, whose wire is long. Until then no
         # line gives anything new.
-        clear = Signal(init=1, reset_less=True)
         m.d.sync += clear.eq(settling)
         m.submodules.tree = tree = MergeTree(layout, len(ends), params.merge_arity, clear)
         for index, end in enumerate(ends):
             wiring.connect(m, end.o, tree.i[index])
         met = tree.o
         busy.append(tree.busy)
+    given: Any = stream.Signature(result_layout(params)).create()
     m.d.comb += [
-        out.results.valid.eq(met.valid & ~settling),
-        met.ready.eq(out.results.ready),
-        out.results.p.side.eq(met.p.side),
-        *by_side(out.results.p, met.p.side, met.p.probe, met.p.met),
+        given.valid.eq(met.valid),
+        met.ready.eq(given.ready),
+        given.p.side.eq(met.p.side),
+        *by_side(given.p, met.p.side, met.p.probe, met.p.met),
+    ]
+    for level in range(hops):
+        # The tree lies between the lines, and the output where results leave.
+        between = PingPongReg(result_layout(params), clear)
+        m.submodules[f"between{level}"] = between
+        wiring.connect(m, given, between.i)
+        busy.append(between.busy)
+        given = between.o
+    m.d.comb += [
+        out.results.valid.eq(given.valid & ~settling),
+        out.results.payload.eq(given.payload),
+        given.ready.eq(out.results.ready),
     ]
     m.d.comb += out.held.eq(gathered_or(m, params, [core.hold for core in cores]))
     cores_busy = gathered_or(m, params, [core.busy for core in cores])

@@ -172,22 +172,25 @@ class Core(Component):
         ]
         for side, ring in (("r", ring_r), ("s", ring_s)):
             last = payload_of(position_layout(params), name=f"last_{side}")
-            longer = self.index < self.plan[f"longer_{side}"]
-            m.d.sync += last.eq(
-                Mux(
-                    longer,
-                    self.plan[f"last_longer_{side}"].as_value(),
-                    self.plan[f"last_{side}"].as_value(),
-                )
-            )
-            m.d.comb += ring.last.eq(last)
+            longer = payload_of(1, name=f"longer_{side}")
+            step = Signal(name=f"member_steps_{side}")
+            m.d.sync += [
+                longer.eq(self.index < self.plan[f"longer_{side}"]),
+                last.eq(
+                    Mux(
+                        longer,
+                        self.plan[f"last_longer_{side}"].as_value(),
+                        self.plan[f"last_{side}"].as_value(),
+                    )
+                ),
+                step.eq(ahead[f"step_{side}"] & member),
+            ]
+            m.d.comb += [ring.last.eq(last), ring.step.eq(step)]
 
         probe_side = payload_of(1)
         with m.If(command.step_r | command.step_s):
             m.d.sync += probe_side.eq(Mux(command.step_s, SIDE_S, SIDE_R))
         m.d.comb += [
-            ring_r.step.eq(command.step_r & member),
-            ring_s.step.eq(command.step_s & member),
             ring_r.enter.eq(self.r_left),
             ring_s.enter.eq(Mux(entry, self.s_entry, self.s_right)),
             self.r_oldest.eq(ring_r.oldest),

@@ -142,7 +142,8 @@ class ScanCore(Component):
             for side, layout in layouts.items()
         )
         full = payload_of(1)
-        with m.If(takes):
+        # Whatever is offered is copied while the core is free; it counts if it is taken.
+        with m.If(free):
             m.d.sync += [
                 probe_side.eq(self.i.p.side),
                 full.eq(self.i.p.full),

@@ -211,14 +211,15 @@ class LineEnd(Component):
             Signal(range(self.places + many), name=name, reset_less=True)
             for name, many in (("begin", 0), ("end", 0), ("level", 1))
         )
-        waits, takes = (Signal(name=name) for name in ("waits", "takes"))
-        lost, inside = (Signal(name=name, reset_less=True) for name in ("lost", "inside"))
+        takes = Signal()
+        waits, lost, inside = (
+            Signal(name=name, reset_less=True) for name in ("waits", "lost", "inside")
+        )
         m.d.comb += [
             write.addr.eq(end),
             write.data.eq(arrives.body),
             write.en.eq(arrives.valid),
             read.addr.eq(begin),
-            waits.eq(level != 0),
             output.i.valid.eq(waits),
             output.i.payload.eq(read.data),
             takes.eq(waits & output.i.ready),
@@ -232,10 +233,11 @@ class LineEnd(Component):
             end.eq(end + arrives.valid),
             begin.eq(begin + takes),
             level.eq(level + arrives.valid - takes),
+            waits.eq(arrives.valid | level[1:].any() | (waits & ~takes)),
             stop.eq(level > self.places - self.under_way),
         ]
         with m.If(self.reset):
-            m.d.sync += [begin.eq(0), end.eq(0), level.eq(0)]
+            m.d.sync += [begin.eq(0), end.eq(0), level.eq(0), waits.eq(0)]
         return m
 
 

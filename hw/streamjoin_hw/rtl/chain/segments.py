@@ -26,6 +26,8 @@ class Divider(Component):
         Unsigned; the divisor is not zero.
     quotient, remainder : Out(WINDOW_BITS)
         Valid when ``done``, until the next ``start``.
+    exact : Out(1)
+        The remainder is 0; valid a cycle after that.
     done : Out(1)
         1 from ``WINDOW_BITS`` cycles after ``start``.
     """
@@ -35,6 +37,7 @@ class Divider(Component):
     divisor: Signal
     quotient: Signal
     remainder: Signal
+    exact: Signal
     done: Signal
 
     def __init__(self) -> None:
@@ -45,6 +48,7 @@ class Divider(Component):
                 "divisor": In(WINDOW_BITS),
                 "quotient": Out(WINDOW_BITS),
                 "remainder": Out(WINDOW_BITS),
+                "exact": Out(1),
                 "done": Out(1),
             }
         )
@@ -60,6 +64,7 @@ class Divider(Component):
             self.done.eq(idle),
             trial.eq(Cat(self.quotient[-1], self.remainder)),
         ]
+        m.d.sync += self.exact.eq(self.remainder == 0)
         with m.If(self.start):
             m.d.sync += [
                 self.quotient.eq(self.dividend),
@@ -143,7 +148,8 @@ class Planner(Component):
         r, s, smaller, larger = (
             Signal(WINDOW_BITS, name=name) for name in ("r", "s", "smaller", "larger")
         )
-        in_range = Signal(2)
+        # Neither window is 0 or above the capacity: so say the lower bits, and those above them.
+        in_range, in_bits = Signal(2), Signal(2)
         room = Signal(WINDOW_BITS + 1)
         # What is compared decides a cycle later.
         less, few, fits = (Signal(name=name) for name in ("less", "few", "fits"))
@@ -165,11 +171,11 @@ class Planner(Component):
                 m.d.comb += self.done.eq(1)
                 with m.If(self.start):
                     windows = self.window_r, self.window_s
-                    m.d.sync += [r.eq(self.window_r), s.eq(self.window_s), by_lanes.eq(0)]
-                    m.d.sync += in_range.eq(Cat(self._in_range(window) for window in windows))
+                    m.d.sync += [r.eq(self.window_r), s.eq(self.window_s)]
+                    m.d.sync += in_bits.eq(Cat(~w[WINDOW_BITS:].any() for w in windows))
                     m.next = "COMPARE"
             with m.State("COMPARE"):
-                m.d.sync += less.eq(r < s)
+                m.d.sync += [less.eq(r < s), in_range.eq(Cat(self._in_range(w) for w in (r, s)))]
                 m.next = "SORT"
             with m.State("SORT"):
                 m.d.sync += [smaller.eq(Mux(less, r, s)), larger.eq(Mux(less, s, r))]
@@ -187,7 +193,7 @@ class Planner(Component):
                 m.d.sync += fits.eq(larger <= room)
                 m.next = "VERDICT"
             with m.State("VERDICT"):
-                m.d.sync += self.legal.eq(in_range.all() & fits)
+                m.d.sync += self.legal.eq(in_range.all() & in_bits.all() & fits)
                 m.next = "DIVIDE"
             self._divide(m, dividers, go, by_lanes)
         return m
@@ -198,22 +204,28 @@ class Planner(Component):
         """Build the states that divide: tuples by cores, then slots by lanes."""
         params, divided = self.params, dividers["r"].done & ~go
         with m.State("DIVIDE"):
+            m.d.sync += by_lanes.eq(0)
             with m.If(self.legal):
                 m.d.sync += go.eq(1)
                 m.next = "SEGMENTS"
             with m.Else():
                 m.next = "DONE"
-        with m.State("SEGMENTS"), m.If(divided):
-            for side, divider in dividers.items():
-                m.d.sync += self.plan[f"longer_{side}"].eq(divider.remainder)
-            m.d.sync += [go.eq(1), by_lanes.eq(1)]
-            m.next = "SLOTS"
+        with m.State("SEGMENTS"):
+            # The dividers begin in this state's first cycle.
+            m.d.sync += by_lanes.eq(1)
+            with m.If(divided):
+                for side, divider in dividers.items():
+                    m.d.sync += self.plan[f"longer_{side}"].eq(divider.remainder)
+                m.d.sync += go.eq(1)
+                m.next = "SLOTS"
         with m.State("SLOTS"), m.If(divided):
+            m.next = "LAST"
+        with m.State("LAST"):
             for side, divider in dividers.items():
                 last, longer = self.plan[f"last_{side}"], self.plan[f"last_longer_{side}"]
                 # The last slot of a longer segment has the number of a shorter one's tuples.
                 m.d.sync += [longer.word.eq(divider.quotient), longer.lane.eq(divider.remainder)]
-                with m.If(divider.remainder == 0):
+                with m.If(divider.exact):
                     before = divider.quotient[: len(last.word)] - 1
                     m.d.sync += [last.word.eq(before), last.lane.eq(params.lanes - 1)]
                 with m.Else():

@@ -137,6 +137,7 @@ class Sequencer(Component):
             self.hold_cycle.eq(self.held & self.running),
             self.end.valid.eq(w.due),
         ]
+        empty = Signal()
         m.d.sync += [
             w.ended.eq(w.ending),
             w.written.eq(w.stale & ~(planner.start & planner.done)),
@@ -144,7 +145,10 @@ class Sequencer(Component):
             w.came.eq(self.took),
             w.went.eq(w.arrives),
             w.in_flight.eq(w.in_flight + w.came - w.went),
-            w.all_in.eq((w.ending | self.drain) & (w.in_flight == 0) & ~w.came & ~self.took),
+            # Nothing is taken any more, a cycle after the last beat and with a drain.
+            empty.eq((w.in_flight == 0) & ~w.came & ~self.took),
+            w.all_in.eq((w.ended | self.drain) & empty & ~self.took),
+            w.met_both.eq(w.seen_r & w.seen_s),
         ]
         m.d.comb += w.ending.eq(w.ended | (self.took & self.took_last))
         with m.If(w.arrives):
@@ -176,8 +180,7 @@ class Sequencer(Component):
             with m.If(self.took):
                 m.next = "RUN"
             with m.Elif(self.drain):
-                m.d.sync += w.due.eq(1)
-                m.next = "PUNCTUATE"
+                m.next = "FLUSH"
             with m.Elif(w.stale):
                 m.next = "PLAN"
         with m.State("RUN"):
@@ -185,10 +188,11 @@ class Sequencer(Component):
                 self.running.eq(1),
                 self.open.eq(self.enable & ~w.ending & ~self.drain),
             ]
-            m.d.sync += [w.bubbles.eq(planner.window), w.spent.eq(0)]
-            with m.If(w.all_in & w.steppable):
+            m.d.sync += w.bubbles.eq(planner.window)
+            with m.If(w.all_in):
                 # Without tuples of one side there is no pair left to meet.
-                with m.If(w.seen_r & w.seen_s):
+                m.d.sync += w.has_bubbles.eq(w.met_both)
+                with m.If(w.met_both):
                     m.next = "DRAIN"
                 with m.Else():
                     m.next = "FLUSH"
@@ -196,29 +200,33 @@ class Sequencer(Component):
     def _finish(self, m: Module, w: "_Wires") -> None:
         """Build the states that end an input."""
         cycles = quiet_cycles(self.params)
-        quiet = Signal(range(cycles + 1))
+        quiet, long_quiet = Signal(range(cycles + 1)), Signal()
+        is_last = payload_of(1, name="is_last")
+        m.d.sync += [
+            # A step takes two cycles, so that it is known when the next bubble is pushed.
+            is_last.eq(w.bubbles == 1),
+            # Once it has lasted, nothing is left that could end it.
+            long_quiet.eq((quiet == cycles) & w.steppable & ~self.busy & ~long_quiet),
+            w.due.eq(long_quiet | (w.due & ~self.end.ready)),
+        ]
+        m.d.comb += w.push_bubble.eq(w.has_bubbles & w.steppable)
         finishing = [self.running.eq(1), self.draining.eq(1)]
         with m.State("DRAIN"):
             m.d.comb += finishing
-            with m.If(w.spent):
+            with m.If(w.push_bubble):
+                m.d.sync += [w.bubbles.eq(w.bubbles - 1), w.has_bubbles.eq(~is_last)]
+            with m.If(~w.has_bubbles):
                 m.next = "FLUSH"
-            with m.Elif(w.steppable):
-                m.d.comb += w.push_bubble.eq(1)
-                m.d.sync += [w.bubbles.eq(w.bubbles - 1), w.spent.eq(w.bubbles == 1)]
         with m.State("FLUSH"):
             m.d.comb += finishing
-            with m.If(~w.steppable | self.busy):
+            with m.If(~w.steppable | self.busy | long_quiet):
                 m.d.sync += quiet.eq(0)
             with m.Elif(quiet != cycles):
                 m.d.sync += quiet.eq(quiet + 1)
-            with m.Else():
-                m.d.sync += quiet.eq(0)
-                m.d.sync += w.due.eq(1)
+            with m.If(long_quiet):
                 m.next = "PUNCTUATE"
         with m.State("PUNCTUATE"):
             m.d.comb += finishing
-            with m.If(self.end.ready):
-                m.d.sync += w.due.eq(0)
             with m.If(~w.due):
                 m.next = "CLEAR"
         with m.State("CLEAR"):
@@ -247,9 +255,10 @@ class Sequencer(Component):
         ]
         more = scanning & ~self.held
         # No tuple is offered while bubbles are pushed.
-        opposite = Mux(
-            self.i.valid & (self.i.p.side == SIDE_S), planner.last_word_r, planner.last_word_s
-        )
+        is_s = self.i.valid & (self.i.p.side == SIDE_S)
+        opposite = Mux(is_s, planner.last_word_r, planner.last_word_s)
+        # More than one word is scanned for a tuple of that side: the plan is there long before.
+        more_r, more_s = (payload_of(1, name=name) for name in ("more_r", "more_s"))
         step = step_r | step_s
         # Known a cycle ahead, so that whoever offers a tuple sees a register. A hold counts a cycle
         # later for it.
@@ -261,6 +270,8 @@ class Sequencer(Component):
             command.scan.eq(step | more),
             command.scan_word.eq(Mux(scanning, next_word, 0)),
             command.clear.eq(w.clear),
+            more_r.eq(planner.last_word_s != 0),
+            more_s.eq(planner.last_word_r != 0),
         ]
         # While a step may begin nothing is scanned, and neither word counts.
         with m.If(w.steppable):
@@ -268,7 +279,7 @@ class Sequencer(Component):
         with m.Elif(more):
             m.d.sync += next_word.eq(next_word + 1)
         with m.If(step):
-            m.d.sync += scanning.eq(opposite != 0)
+            m.d.sync += scanning.eq(Mux(is_s, more_s, more_r))
         with m.Elif(more):
             m.d.sync += scanning.eq(~ends)
         body = self.i.p.body
@@ -307,9 +318,11 @@ class _Wires:
         self.due = Signal()
         self.seen_r = Signal()
         self.seen_s = Signal()
-        # Bubbles of a drain that were not pushed yet, of which there is one at least at first.
+        # Tuples of both sides were seen, a cycle ago.
+        self.met_both = Signal()
+        # Bubbles of a drain that were not pushed yet, and whether there are any.
         self.bubbles = Signal(WINDOW_BITS)
-        self.spent = Signal()
+        self.has_bubbles = Signal()
         # A step may be commanded: from a register.
         self.steppable = Signal()
         self.push_bubble = Signal()

@@ -46,8 +46,8 @@ SERIALISER_CYCLES = 1
 QUEUE_CYCLES = 2
 """At the end of a line: memory, output register."""
 
-MERGER_CYCLES = 2
-"""Of a merger of lines: the register stage at its input, its output."""
+MERGER_CYCLES = 3
+"""For each level of mergers of lines: a register in front, its output, a stage behind the tree."""
 
 SPLIT_CYCLES = 7
 """From tree to tree in SplitJoin: collector, begin of a pass, memory, mask, list, the word that is
@@ -128,7 +128,7 @@ def line_cycles(params: DesignParams, core: int) -> int:
     """Count the cycles from a core's place on its line to the output of the chain.
 
     Added to the neighbours that a result passes are the queue and, if there are several lines, the
-    tree behind them.
+    tree behind them and as many register stages as it has levels.
     """
     lengths = line_lengths(params.cores)
     line, place = 0, core
@@ -136,7 +136,8 @@ def line_cycles(params: DesignParams, core: int) -> int:
         line, place = line + 1, place - lengths[line]
     levels = tree_levels(len(lengths), params.merge_arity) if len(lengths) > 1 else 0
     hops = lengths[line] - 1 - place
-    return hops + QUEUE_CYCLES + MERGER_CYCLES * levels + turn_cycles(params, line, levels)
+    behind = MERGER_CYCLES * levels + turn_cycles(params, line, levels)
+    return hops + QUEUE_CYCLES + behind
 
 
 def latency_cycles(params: DesignParams, age: int) -> int:
