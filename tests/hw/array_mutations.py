@@ -138,8 +138,8 @@ ARRAY_MUTATIONS = {
     "hold-late": Mutation(
         Fault(
             "rtl.queues",
-            "full = self.words - self.free_words",
-            "full = self.words - 2",
+            "waits.at_least(self.words - self.free_words)",
+            "waits.at_least(self.words - 2)",
             "a core asks to hold when there is no room for what is on its way",
         ),
         "test_handshake.py::test_one_key_everywhere_never_overflows_a_fifo[step]",
@@ -148,8 +148,8 @@ ARRAY_MUTATIONS = {
     "punctuation-early": Mutation(
         Fault(
             "rtl.chain.sequencer",
-            "(quiet == cycles) & w.steppable & ~self.busy & ~long_quiet",
-            "(quiet == 0) & w.steppable & ~long_quiet",
+            "w.still.eq(w.steppable & ~self.busy)",
+            "w.still.eq(w.steppable)",
             "the punctuation does not wait for the results inside",
         ),
         "test_handshake.py::test_random_inputs_are_exact[3-0.0-0.7]",
@@ -168,8 +168,8 @@ ARRAY_MUTATIONS = {
     "takes-after-the-last": Mutation(
         Fault(
             "rtl.chain.sequencer",
-            "~w.stale & ~w.ending & ~self.drain",
-            "~w.stale & ~self.drain",
+            "self.enable & ~w.ending & ~self.drain",
+            "self.enable & ~self.drain",
             "a tuple of the next input is taken with an input of one tuple",
         ),
         "test_handshake.py::test_the_next_input_waits_although_it_is_offered_at_once[step]",
@@ -178,8 +178,8 @@ ARRAY_MUTATIONS = {
     "takes-after-the-last-at-once": Mutation(
         Fault(
             "rtl.intake",
-            "ready &= ~w.ending & ~self.drain",
-            "ready &= ~self.drain",
+            "self.enable & ~ending & ~self.drain",
+            "self.enable & ~self.drain",
             "a tuple of the next input is taken with an input of one tuple",
         ),
         "test_handshake.py::test_the_next_input_waits_although_it_is_offered_at_once[fast]",

@@ -108,8 +108,8 @@ LINE_MUTATIONS = {
     "reset-unsettled": Mutation(
         Fault(
             "rtl.chain.spread",
-            "left = Signal(2 * self.levels + 4, init=-1)",
-            "left = Signal(2 * self.levels + 4)",
+            "left.eq(left.init)",
+            "left.eq(0)",
             "results of before a reset are given after it",
         ),
         "test_handshake.py::test_a_reset_in_the_middle_leaves_nothing_in_any_line[fast]",

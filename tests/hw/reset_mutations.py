@@ -60,8 +60,8 @@ RESET_MUTATIONS = {
     "results-while-settling": Mutation(
         Fault(
             "rtl.chain.collection",
-            "given.valid & ~settling",
-            "given.valid",
+            "~settling if is_last else None",
+            "None",
             "what a tree gives before it is emptied counts as of the next input",
         ),
         "test_soft_reset.py::test_what_is_in_the_tree_of_lines_does_not_outlive_a_reset[fast-17]",

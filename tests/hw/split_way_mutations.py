@@ -36,9 +36,19 @@ SPLIT_WAY_MUTATIONS = {
     "split-landing-says-too-late": Mutation(
         Fault(
             "rtl.queues",
-            "self.few.eq(level > self.places - self.reserve)",
-            "self.few.eq(level == self.places)",
+            "level.at_least(self.places - self.reserve + 1)",
+            "level.at_least(self.places)",
             "what is on its way to a full queue is written over what waits",
+        ),
+        LINK,
+        "Error",
+    ),
+    "split-landing-counts-a-cycle-late": Mutation(
+        Fault(
+            "rtl.queues",
+            "level.at_least(2)",
+            "level.at_least(3)",
+            "of two that wait one leaves, and the other is taken not to be there",
         ),
         LINK,
         "Error",

@@ -265,8 +265,8 @@ PROOFS = {
         "forwarded at once: owed pairs meet once, any gaps and stalls",
         partial(ArrayMeeting, 2, 1, 1, 2, 1, forward="fast"),
         LATE_EXPIRY,
-        quick_depth=21,
-        depth=25,
+        quick_depth=22,
+        depth=26,
     ),
     "fast-words": Proof(
         "forwarded at once, two words a core: owed pairs meet once",

@@ -10,7 +10,7 @@ from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
 from streamjoin_common.contract import SIDE_S, WINDOW_BITS, DesignParams
-from streamjoin_hw.rtl.chain.sequencer import IN_FLIGHT_BITS, QUIET_CYCLES
+from streamjoin_hw.rtl.chain.sequencer import IN_FLIGHT_BITS, QUIET_CYCLES, lasts
 from streamjoin_hw.rtl.streams import Component, arrival_layout, payload_of
 
 
@@ -92,9 +92,11 @@ class Intake(Component):
         ended = Signal()
         # Punctuation is due: the state alone, from a register, as many bits depend on it.
         due = Signal()
+        # Tuples may come, by the state of a cycle ago.
+        listens = Signal()
         arrives = self.i.valid & self.i.ready
         m.d.comb += ending.eq(ended | (self.took & self.took_last))
-        m.d.sync += [ended.eq(ending), entered.eq(self.took), left.eq(arrives)]
+        m.d.sync += [ended.eq(ending), entered.eq(self.took), left.eq(arrives), listens.eq(0)]
         # The input has ended and all of it was passed on: nothing is taken any more, a cycle after
         # the last beat and with a drain.
         all_in, empty = Signal(), Signal()
@@ -125,6 +127,8 @@ class Intake(Component):
             self.i.ready.eq(self.o.ready),
             self.hold_cycle.eq(self.held & self.running),
             self.end.valid.eq(due),
+            # A write of windows in the cycle before ends it sooner than the state does.
+            self.open.eq(listens & self.enable & ~ending & ~self.drain & ~self.windows_written),
         ]
         for which, side in enumerate("rs"):
             came, comes = Signal(name=f"came_{side}"), arrives & (is_s == which)
@@ -136,7 +140,8 @@ class Intake(Component):
                 m.d.sync += room[which].eq(room[which] - 1)
             m.d.sync += [came.eq(comes), full[which].eq(full[which] | (comes & last))]
 
-        w = _Wires(legal, ending, ended, all_in, due)
+        w = _Wires(legal, listens, ended, all_in, due)
+        m.d.comb += w.long_still.eq(lasts(m, w.still, QUIET_CYCLES))
         with m.FSM(name="phase"):
             self._begin(m, w, room, full)
             self._run(m, w)
@@ -150,16 +155,16 @@ class Intake(Component):
             m.d.sync += [w.ended.eq(0), w.settled.eq(0), *(each.eq(0) for each in full)]
             m.next = "IDLE"
         with m.State("IDLE"):
-            ready = self.enable & w.settled & w.legal & ~self.windows_written
-            ready &= ~w.ending & ~self.drain
             m.d.comb += [
                 self.idle.eq(~self.took),
                 self.running.eq(self.took),
                 self.window_error.eq(w.settled & ~w.legal),
-                self.open.eq(ready),
             ]
             # The windows of the first tuple's cycle count for the whole input.
-            m.d.sync += w.settled.eq(~self.windows_written & ~self.settling)
+            m.d.sync += [
+                w.settled.eq(~self.windows_written & ~self.settling),
+                w.listens.eq(w.settled & w.legal & ~self.windows_written),
+            ]
             with m.If(~self.took):
                 m.d.sync += [room[0].eq(self.window_r), room[1].eq(self.window_s)]
             with m.If(self.took):
@@ -170,28 +175,18 @@ class Intake(Component):
     def _run(self, m: Module, w: "_Wires") -> None:
         """Build the state in which tuples pass."""
         with m.State("RUN"):
-            m.d.comb += [
-                self.running.eq(1),
-                self.open.eq(self.enable & ~w.ending & ~self.drain),
-            ]
+            m.d.comb += self.running.eq(1)
+            m.d.sync += w.listens.eq(1)
             with m.If(w.all_in):
                 m.next = "FLUSH"
 
     def _finish(self, m: Module, w: "_Wires") -> None:
         """Build the states that end an input."""
-        quiet, long_quiet = Signal(range(QUIET_CYCLES + 1)), Signal()
-        # Once it has lasted, nothing is left that could end it.
-        m.d.sync += [
-            long_quiet.eq((quiet == QUIET_CYCLES) & ~self.busy & ~long_quiet),
-            w.due.eq(long_quiet | (w.due & ~self.end.ready)),
-        ]
+        m.d.sync += [w.still.eq(0), w.due.eq(w.long_still | (w.due & ~self.end.ready))]
         with m.State("FLUSH"):
             m.d.comb += [self.running.eq(1), self.draining.eq(1)]
-            with m.If(self.busy | long_quiet):
-                m.d.sync += quiet.eq(0)
-            with m.Elif(quiet != QUIET_CYCLES):
-                m.d.sync += quiet.eq(quiet + 1)
-            with m.If(long_quiet):
+            m.d.sync += w.still.eq(~self.busy)
+            with m.If(w.long_still):
                 m.next = "PUNCTUATE"
         with m.State("PUNCTUATE"):
             m.d.comb += [self.running.eq(1), self.draining.eq(1)]
@@ -206,8 +201,11 @@ class _Wires:
     """What the states share."""
 
     def __init__(
-        self, legal: Signal, ending: Signal, ended: Signal, all_in: Signal, due: Signal
+        self, legal: Signal, listens: Signal, ended: Signal, all_in: Signal, due: Signal
     ) -> None:
-        self.legal, self.ending, self.ended = legal, ending, ended
+        self.legal, self.listens, self.ended = legal, listens, ended
         self.all_in, self.due = all_in, due
         self.settled = Signal()
+        # A flush goes on and nothing is inside, a cycle ago: `busy` comes from afar.
+        self.still = Signal()
+        self.long_still = Signal()

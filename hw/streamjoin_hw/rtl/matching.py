@@ -241,7 +241,7 @@ class Matcher(Component):
     hold : Out(1)
         Fewer than ``free_words`` words of the result FIFO are free; from a register.
     busy : Out(1)
-        A result, or a word that may hold one, is inside; from a register.
+        A result, or a word that may hold one, is inside; from a register, two cycles late.
     """
 
     scan: Signal
@@ -322,12 +322,11 @@ class Matcher(Component):
             word.payloads.eq(payloads),
             queue.write.eq(mask.any()),
         ]
-        scanned = Signal()
-        holds_one = self.scan | scanned | mask.any() | queue.write | queue.busy
-        holds_one |= self._give(m, queue)
+        scanned, compares = Signal(), Signal()
         m.d.sync += [
             scanned.eq(self.scan),
-            self.busy.eq(holds_one),
+            compares.eq(self.scan | scanned | mask.any()),
+            self.busy.eq(compares | queue.write | queue.busy | self._give(m, queue)),
         ]
         return m
 

@@ -6,7 +6,7 @@ results wait where whoever writes them knows that there is room.
 
 from typing import Any
 
-from amaranth.hdl import Assert, Const, Module, Mux, Signal, Value
+from amaranth.hdl import Assert, Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
@@ -20,6 +20,50 @@ LANDING_PLACES = 16
 def landing_places(reserve: int, least: int = LANDING_PLACES) -> int:
     """Return the places of a queue, so that it is not always nearly full: twice the reserve."""
     return max(least, 1 << (2 * reserve - 1).bit_length())
+
+
+class LateCount:
+    """Counts what enters and leaves a cycle late, and yet tells how many there are now.
+
+    What decides about either comes late in its cycle; here it ends in a flip-flop.
+
+    Parameters
+    ----------
+    m : Module
+        Where it is built.
+    enters, leaves : Value
+        One more, one less, at the next clock edge.
+    most : int
+        The maximum count.
+    """
+
+    def __init__(self, m: Module, enters: Value, leaves: Value, most: int) -> None:
+        self._came, self._went, self._late = (
+            Signal(name="came"),
+            Signal(name="went"),
+            Signal(range(most + 1), name="late_count"),
+        )
+        m.d.sync += [self._came.eq(enters), self._went.eq(leaves)]
+        with m.If(self._came ^ self._went):
+            m.d.sync += self._late.eq(self._late + Mux(self._came, 1, -1))
+
+    def at_least(self, number: int) -> Value:
+        """Return whether there are at least so many; from registers."""
+        more, as_many, fewer = (self._is_late(number + by) for by in (-1, 0, 1))
+        return Mux(self._came == self._went, as_many, Mux(self._came, more, fewer))
+
+    def _is_late(self, number: int) -> Value:
+        """Return whether the late count is at least so much, by LUTs and no carry chain."""
+        below = number - 1
+        # Some bit is 1 where it is 0 in the number below, and no bit above it is less than there.
+        return Cat(
+            bit
+            & Cat(
+                above for at, above in enumerate(self._late[k + 1 :], k + 1) if below >> at & 1
+            ).all()
+            for k, bit in enumerate(self._late)
+            if not below >> k & 1
+        ).any()
 
 
 class Landing(Component):
@@ -80,8 +124,9 @@ class Landing(Component):
         """Build the memories, and count what they hold."""
         m = Module()
         there = Signal()
-        level = Signal(range(self.places + 1))
         leaves = Signal()
+        level = LateCount(m, self.arrives, leaves, self.places)
+        many = level.at_least(2)
         m.d.comb += [
             self.o.valid.eq(there),
             leaves.eq(there & self.o.ready),
@@ -89,7 +134,6 @@ class Landing(Component):
         deciding = {name: field for name, field in self._fields() if name in self.deciding}
         others = {name: field for name, field in self._fields() if name not in self.deciding}
         # Whether a payload leaves is decided late, so it decides between what is known.
-        many = level[1:].any()
         if others:
             head, start = self._memory(m, "memory", others, 1)
             m.d.comb += [self.o.p[name].eq(head[name]) for name in others]
@@ -99,10 +143,8 @@ class Landing(Component):
             self._decide(m, deciding, there, many, leaves)
         m.d.sync += [
             there.eq(self.arrives | many | (there & ~leaves)),
-            self.few.eq(level > self.places - self.reserve),
+            self.few.eq(level.at_least(self.places - self.reserve + 1)),
         ]
-        with m.If(self.arrives ^ leaves):
-            m.d.sync += level.eq(level + Mux(self.arrives, 1, -1))
         return m
 
     def _fields(self) -> list[tuple[str, Any]]:
@@ -234,16 +276,10 @@ class ResultQueue(Component):
 
     def _count(self, m: Module, goes: Signal) -> None:
         """Count the words behind the head, a cycle late."""
-        waits = Signal(range(self.words))
-        wrote, went, lost = Signal(), Signal(), Signal()
-        with m.If(wrote != went):
-            m.d.sync += waits.eq(Mux(wrote, waits + 1, waits - 1))
+        waits, lost = LateCount(m, self.write, goes, self.words - 1), Signal()
         # With the word at the head, which is there while others wait.
-        full = self.words - self.free_words
         m.d.sync += [
-            wrote.eq(self.write),
-            went.eq(goes),
-            self.few.eq(Mux(wrote == went, waits >= full, waits >= Mux(wrote, full - 1, full + 1))),
-            lost.eq(self.write & (waits + wrote - went == self.words - 1)),
+            self.few.eq(waits.at_least(self.words - self.free_words)),
+            lost.eq(self.write & waits.at_least(self.words - 1)),
         ]
         m.d.comb += Assert(~lost, "a result FIFO overflowed")

@@ -111,5 +111,6 @@ class Chain(Component):
             # The last core has no right neighbour: whenever it is active it takes what arrives.
             if index + 1 < params.cores:
                 m.d.comb += core.s_right.eq(cores[index + 1].s_oldest)
-        collect(m, params, cores, self, resets=resets, settling=spread.settling(m))
+        settling, renewed = spread.settling(m), spread.renewed
+        collect(m, params, cores, self, resets=resets, renewed=renewed, settling=settling)
         return m

@@ -37,15 +37,16 @@ def collect(
     out: Any,
     *,
     resets: Sequence[Value],
+    renewed: Signal,
     settling: Value,
 ) -> None:
     """Connect what all cores give to the array ``out``.
 
     ``results`` by lines, and from their ends, which lie side by side, through a merge tree if there
-    are several; ``held``,
-    some core's ``hold``; ``busy``, something is inside; with timestamps ``evicted``, how many
-    tuples left before their time; all from registers. Each line has one of ``resets``; while they
-    are ``settling``, nothing is given.
+    are several; ``held``, some core's ``hold``; ``busy``, something is inside; with timestamps
+    ``evicted``, how many tuples left before their time; all from registers. Each line has one of
+    ``resets``; while they are ``settling``, and in the cycle after a reset, when all is
+    ``renewed``, nothing is given.
     """
     layout = met_layout(params)
     lengths = line_lengths(params.cores)
@@ -71,20 +72,29 @@ def collect(
         *by_side(given.p, met.p.side, met.p.probe, met.p.met),
     ]
     for level in range(hops):
-        # The tree lies between the lines, and the output where results leave.
-        between = PingPongReg(result_layout(params), clear)
+        # The tree lies between the lines, and the output where results leave. The last register
+        # stage is empty after one cycle, in which it gives nothing, and takes nothing of before.
+        is_last = level + 1 == hops
+        between = PingPongReg(result_layout(params), renewed if is_last else clear)
         m.submodules[f"between{level}"] = between
-        wiring.connect(m, given, between.i)
+        _pass(m, given, between.i, ~settling if is_last else None)
         busy.append(between.busy)
         given = between.o
-    m.d.comb += [
-        out.results.valid.eq(given.valid & ~settling),
-        out.results.payload.eq(given.payload),
-        given.ready.eq(out.results.ready),
-    ]
+    _pass(m, given, out.results, ~renewed if hops else ~settling)
     m.d.comb += out.held.eq(gathered_or(m, params, [core.hold for core in cores]))
     cores_busy = gathered_or(m, params, [core.busy for core in cores])
-    m.d.sync += out.busy.eq(cores_busy | Cat(*busy).any())
+    # The ends of lines lie apart, and `busy` where the sequencer is.
+    ends_busy = Signal(reset_less=True)
+    m.d.sync += [ends_busy.eq(Cat(*busy).any()), out.busy.eq(cores_busy | ends_busy)]
     if params.timestamp_bits:
         evicted = gathered_sum(m, params, [core.evicted for core in cores])
         m.d.comb += out.evicted.eq(Mux(settling, 0, evicted))
+
+
+def _pass(m: Module, given: Any, taker: Any, counts: Value | None) -> None:
+    """Connect a stream; what does not count is taken and dropped."""
+    m.d.comb += [
+        taker.valid.eq(given.valid if counts is None else given.valid & counts),
+        taker.payload.eq(given.payload),
+        given.ready.eq(taker.ready),
+    ]

@@ -296,5 +296,6 @@ class FastChain(Component):
         for index, core in enumerate(cores):
             m.d.comb += core.index.eq(Const(index, len(core.index)))
         m.d.comb += tuples.ready.eq(1)
-        collect(m, params, cores, self, resets=resets, settling=settling)
+        renewed = spread.renewed
+        collect(m, params, cores, self, resets=resets, renewed=renewed, settling=settling)
         return m

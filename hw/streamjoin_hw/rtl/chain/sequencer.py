@@ -5,7 +5,7 @@ what it commands is registered before it leaves. A step takes
 ``max(2, words of the longest segment it is compared with)`` cycles.
 """
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Module, Mux, Signal, Value
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
@@ -34,6 +34,17 @@ A chain of several lines takes longer (:func:`~streamjoin_hw.rtl.chain.spread.qu
 
 IN_FLIGHT_BITS = (LANDING_PLACES + 1).bit_length()
 """The ingress holds at most what finds a place in its queue, and what was counted a cycle late."""
+
+
+def lasts(m: Module, still: Value, cycles: int) -> Signal:
+    """Return a pulse, from a register, when something has lasted for more than so many cycles."""
+    count, long_still = Signal(range(cycles + 1), name="quiet"), Signal(name="long_still")
+    m.d.sync += long_still.eq((count == cycles) & still & ~long_still)
+    with m.If(~still | long_still):
+        m.d.sync += count.eq(0)
+    with m.Elif(count != cycles):
+        m.d.sync += count.eq(count + 1)
+    return long_still
 
 
 class Sequencer(Component):
@@ -136,9 +147,13 @@ class Sequencer(Component):
             w.arrives.eq(self.i.valid & self.i.ready),
             self.hold_cycle.eq(self.held & self.running),
             self.end.valid.eq(w.due),
+            # A write of windows in the cycle before ends it sooner than the state does.
+            self.open.eq(w.listens & self.enable & ~w.ending & ~self.drain & ~self.windows_written),
         ]
         empty = Signal()
         m.d.sync += [
+            w.listens.eq(0),
+            planner.start.eq(0),
             w.ended.eq(w.ending),
             w.written.eq(w.stale & ~(planner.start & planner.done)),
             # A cycle late: whether a tuple arrives is known late.
@@ -156,6 +171,7 @@ class Sequencer(Component):
                 w.seen_r.eq(w.seen_r | (self.i.p.side == SIDE_R)),
                 w.seen_s.eq(w.seen_s | (self.i.p.side == SIDE_S)),
             ]
+        m.d.comb += w.long_still.eq(lasts(m, w.still, quiet_cycles(self.params)))
         with m.FSM():
             self._admit(m, planner, w)
             self._finish(m, w)
@@ -167,28 +183,28 @@ class Sequencer(Component):
         with m.State("PLAN"):
             # A cycle late: the planner begins far from where windows are written.
             m.d.comb += self.idle.eq(1)
-            m.d.sync += planner.start.eq(w.stale)
-            with m.If(planner.done & ~w.stale & self.complete):
+            m.d.sync += [
+                planner.start.eq(w.stale),
+                w.planned.eq(planner.done & ~w.stale & self.complete),
+            ]
+            with m.If(w.planned):
                 m.next = "IDLE"
         with m.State("IDLE"):
             m.d.comb += [
                 self.idle.eq(~self.took),
                 self.running.eq(self.took),
                 self.window_error.eq(~planner.legal),
-                self.open.eq(self.enable & planner.legal & ~w.stale & ~w.ending & ~self.drain),
             ]
+            m.d.sync += [w.listens.eq(planner.legal & ~w.stale), w.planned.eq(0)]
             with m.If(self.took):
                 m.next = "RUN"
             with m.Elif(self.drain):
                 m.next = "FLUSH"
-            with m.Elif(w.stale):
+            with m.Elif(w.written):
                 m.next = "PLAN"
         with m.State("RUN"):
-            m.d.comb += [
-                self.running.eq(1),
-                self.open.eq(self.enable & ~w.ending & ~self.drain),
-            ]
-            m.d.sync += w.bubbles.eq(planner.window)
+            m.d.comb += self.running.eq(1)
+            m.d.sync += [w.listens.eq(1), w.bubbles.eq(planner.window)]
             with m.If(w.all_in):
                 # Without tuples of one side there is no pair left to meet.
                 m.d.sync += w.has_bubbles.eq(w.met_both)
@@ -199,15 +215,12 @@ class Sequencer(Component):
 
     def _finish(self, m: Module, w: "_Wires") -> None:
         """Build the states that end an input."""
-        cycles = quiet_cycles(self.params)
-        quiet, long_quiet = Signal(range(cycles + 1)), Signal()
         is_last = payload_of(1, name="is_last")
         m.d.sync += [
+            w.still.eq(0),
             # A step takes two cycles, so that it is known when the next bubble is pushed.
             is_last.eq(w.bubbles == 1),
-            # Once it has lasted, nothing is left that could end it.
-            long_quiet.eq((quiet == cycles) & w.steppable & ~self.busy & ~long_quiet),
-            w.due.eq(long_quiet | (w.due & ~self.end.ready)),
+            w.due.eq(w.long_still | (w.due & ~self.end.ready)),
         ]
         m.d.comb += w.push_bubble.eq(w.has_bubbles & w.steppable)
         finishing = [self.running.eq(1), self.draining.eq(1)]
@@ -219,11 +232,8 @@ class Sequencer(Component):
                 m.next = "FLUSH"
         with m.State("FLUSH"):
             m.d.comb += finishing
-            with m.If(~w.steppable | self.busy | long_quiet):
-                m.d.sync += quiet.eq(0)
-            with m.Elif(quiet != cycles):
-                m.d.sync += quiet.eq(quiet + 1)
-            with m.If(long_quiet):
+            m.d.sync += w.still.eq(w.steppable & ~self.busy)
+            with m.If(w.long_still):
                 m.next = "PUNCTUATE"
         with m.State("PUNCTUATE"):
             m.d.comb += finishing
@@ -305,6 +315,10 @@ class _Wires:
         # Windows written since the plan was begun; the plan of reset is stale from the start.
         self.written = Signal(init=1)
         self.stale = Signal()
+        # The plan belongs to the windows, and commands reach every core: a cycle ago.
+        self.planned = Signal()
+        # Tuples may come, by the state of a cycle ago.
+        self.listens = Signal()
         self.in_flight = Signal(IN_FLIGHT_BITS)
         self.came = Signal()
         self.went = Signal()
@@ -326,4 +340,7 @@ class _Wires:
         # A step may be commanded: from a register.
         self.steppable = Signal()
         self.push_bubble = Signal()
+        # A flush goes on and nothing moves, a cycle ago: `busy` comes from afar.
+        self.still = Signal()
+        self.long_still = Signal()
         self.clear = Signal()

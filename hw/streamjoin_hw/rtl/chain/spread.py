@@ -42,7 +42,7 @@ def quiet_cycles(params: DesignParams) -> int:
     """Count the cycles without a sign of life after which nothing is left inside a chain.
 
     A word reaches the ``busy`` of all at most so many cycles after its command: to the line (1 for
-    each level), to the core's register (1), that to the core's ``busy`` (2), the OR over a line (1)
+    each level), to the core's register (1), that to the core's ``busy`` (3), the OR over a line (1)
     and over the lines (1 for each level), the OR with what is behind the lines (1). Two are spare.
     What leaves a core is on the line in the next cycle and seen there, and the end of the line is
     seen sooner.
@@ -75,6 +75,8 @@ class Spread:
         lines = len(line_lengths(params.cores))
         self.nodes = _groups(lines, self.levels)
         self.there = Signal(sum(self.nodes), reset_less=True)
+        # In the cycle after a reset: its own wire need not reach further than to here.
+        self.renewed = Signal(init=1)
 
     @property
     def complete(self) -> Value:
@@ -82,7 +84,8 @@ class Spread:
         return self.there[-1] if self.levels else Const(1, 1)
 
     def grow(self, m: Module) -> None:
-        """Build what says that the branches are there, one after the other."""
+        """Build what says that there was a reset, and that branches are there, one by one."""
+        m.d.sync += self.renewed.eq(0)
         if self.levels:
             m.d.sync += self.there.eq(Cat(Const(1, 1), self.there[:-1]))
 
@@ -103,9 +106,7 @@ class Spread:
 
     def resets(self, m: Module) -> list[Any]:
         """Return a reset for each line, which comes with what was said when the reset was."""
-        renewed = Signal(init=1)
-        m.d.sync += renewed.eq(0)
-        return self.branches(m, 1, renewed, name="line_reset", init=1)
+        return self.branches(m, 1, self.renewed, name="line_reset", init=1)
 
     def settling(self, m: Module, again: Value | None = None) -> Value:
         """Return what is 1 after a reset as long as something from before may still arrive.
@@ -113,12 +114,11 @@ class Spread:
         It arrives at the latest from a core that was reset last, over all levels. ``again``: as
         after a reset.
         """
-        left = Signal(2 * self.levels + 4, init=-1)
+        left = Signal(2 * self.levels + 4, init=-1, reset_less=True)
         m.d.sync += left.eq(left >> 1)
-        if again is not None:
-            with m.If(again):
-                m.d.sync += left.eq(left.init)
-        return left[0]
+        with m.If(self.renewed if again is None else self.renewed | again):
+            m.d.sync += left.eq(left.init)
+        return self.renewed | left[0]
 
 
 def delayed(m: Module, shape: Any, given: Any, cycles: int, *, name: str) -> Any:

@@ -248,8 +248,8 @@ class Half(Component):
         newest = Cat(*(w.range.end_lane == (lane + 1) % lanes for lane in range(lanes)))
         m.d.sync += [
             w.live.eq(Mux(w.reads & filled, live, 0)),
-            w.old.eq(Mux(w.reads & w.first & w.range.old, oldest, 0)),
-            w.new.eq(Mux(w.reads & last & w.range.new, newest, 0)),
+            w.old.eq(oldest & (w.reads & w.first & w.range.old).replicate(lanes)),
+            w.new.eq(newest & (w.reads & last & w.range.new).replicate(lanes)),
         ]
         m.d.sync += [
             w.scanned.eq(w.reads & w.probing),

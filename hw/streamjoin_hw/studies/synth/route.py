@@ -14,8 +14,8 @@ from streamjoin_hw.flow.yowasp import environment, program
 from streamjoin_hw.studies.synth.area import NETLIST_NAME, Use
 from streamjoin_hw.studies.synth.targets import Router, Target
 
-PLACER = ("--placer-heap-timingweight", "30")
-"""Options of nextpnr: three times its weight for paths that miss the clock, for the same time."""
+PLACER = ("--placer-heap-timingweight", "60")
+"""Options of nextpnr: six times its weight for paths that miss the clock, for the same time."""
 
 REPORT_NAME = "route.json"
 PLACES_NAME = "places.pdc"
