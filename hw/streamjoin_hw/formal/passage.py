@@ -41,8 +41,8 @@ DEAF_CORE = Fault(
 )
 HASTY_LINK = Fault(
     "rtl.queues",
-    "self.few.eq(level > self.places - self.reserve)",
-    "self.few.eq(level > self.places - self.reserve + 1)",
+    "level.at_least(self.places - self.reserve + 1)",
+    "level.at_least(self.places - self.reserve + 2)",
     "the queue of a link has a place less than what is on its way",
 )
 

@@ -133,8 +133,8 @@ LAZY_STORE = Fault(
 )
 FULL_FIFO = Fault(
     "rtl.queues",
-    "second == end",
-    "second + 1 == end",
+    "waits.at_least(3)",
+    "waits.at_least(2)",
     "the last word that waits is taken to be followed by another",
 )
 HASTY_HEADER = Fault(

@@ -182,7 +182,11 @@ class Intake(Component):
 
     def _finish(self, m: Module, w: "_Wires") -> None:
         """Build the states that end an input."""
-        m.d.sync += [w.still.eq(0), w.due.eq(w.long_still | (w.due & ~self.end.ready))]
+        m.d.sync += [
+            w.still.eq(0),
+            w.due.eq(w.long_still | (w.due & ~self.end.ready)),
+            w.given.eq(0),
+        ]
         with m.State("FLUSH"):
             m.d.comb += [self.running.eq(1), self.draining.eq(1)]
             m.d.sync += w.still.eq(~self.busy)
@@ -190,7 +194,8 @@ class Intake(Component):
                 m.next = "PUNCTUATE"
         with m.State("PUNCTUATE"):
             m.d.comb += [self.running.eq(1), self.draining.eq(1)]
-            with m.If(~w.due):
+            m.d.sync += w.given.eq(~w.due)
+            with m.If(w.given):
                 m.next = "DONE"
         with m.State("DONE"):
             m.d.comb += self.drained.eq(1)
@@ -206,6 +211,8 @@ class _Wires:
         self.legal, self.listens, self.ended = legal, listens, ended
         self.all_in, self.due = all_in, due
         self.settled = Signal()
+        # The punctuation was given, a cycle ago: the output may be far.
+        self.given = Signal()
         # A flush goes on and nothing is inside, a cycle ago: `busy` comes from afar.
         self.still = Signal()
         self.long_still = Signal()

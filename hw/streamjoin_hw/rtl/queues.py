@@ -246,12 +246,10 @@ class ResultQueue(Component):
         memory: Any = Memory(shape=self.layout, depth=places, init=[])
         m.submodules.memory = memory
         write, read = memory.write_port(), memory.read_port(domain="sync")
-        begin, second, end = (
-            Signal(range(places), name=name, init=init)
-            for name, init in (("begin", 0), ("second", 2 % places), ("end", 0))
-        )
+        begin, end = (Signal(range(places), name=name) for name in ("begin", "end"))
         # Some word waits, and one only.
         some, one, goes = (Signal(name=name) for name in ("some", "one", "goes"))
+        waits = LateCount(m, self.write, goes, self.words - 1)
         m.d.comb += [
             goes.eq(some & (~self.is_there | self.take)),
             write.addr.eq(end),
@@ -263,23 +261,20 @@ class ResultQueue(Component):
             self.busy.eq(some | self.is_there),
         ]
         with m.If(goes):
-            m.d.sync += [begin.eq(begin + 1), second.eq(second + 1)]
-        with m.If(self.write != goes):
-            m.d.sync += one.eq(Mux(self.write, ~some, second == end))
+            m.d.sync += begin.eq(begin + 1)
+        # Known before it is decided that one leaves: whether one is left then.
+        left = Mux(self.write, one, ~waits.at_least(3))
         m.d.sync += [
+            one.eq(Mux(goes, left, Mux(self.write, ~some, one))),
             end.eq(end + self.write),
             some.eq(self.write | (some & ~(goes & one))),
             self.is_there.eq(goes | (self.is_there & ~self.take)),
         ]
-        self._count(m, goes)
-        return m
-
-    def _count(self, m: Module, goes: Signal) -> None:
-        """Count the words behind the head, a cycle late."""
-        waits, lost = LateCount(m, self.write, goes, self.words - 1), Signal()
+        lost = Signal()
         # With the word at the head, which is there while others wait.
         m.d.sync += [
             self.few.eq(waits.at_least(self.words - self.free_words)),
             lost.eq(self.write & waits.at_least(self.words - 1)),
         ]
         m.d.comb += Assert(~lost, "a result FIFO overflowed")
+        return m

@@ -196,7 +196,10 @@ class ScanCore(Component):
         m.d.comb += self.hold.eq(matcher.hold)
         place = add_place(m, self, matcher.results)
         m.d.sync += self.busy.eq(
-            takes | ~resting | matcher.busy | matcher.scan | forward.busy | place.valid
+            takes
+            | ~resting
+            | (matcher.scan | r_probe.valid | matcher.busy)
+            | (forward.busy | place.valid)
         )
         if params.timestamp_bits:
             m.d.sync += self.evicted.eq(r.evicted | s.evicted)

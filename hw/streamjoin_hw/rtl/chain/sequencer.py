@@ -221,6 +221,7 @@ class Sequencer(Component):
             # A step takes two cycles, so that it is known when the next bubble is pushed.
             is_last.eq(w.bubbles == 1),
             w.due.eq(w.long_still | (w.due & ~self.end.ready)),
+            w.given.eq(0),
         ]
         m.d.comb += w.push_bubble.eq(w.has_bubbles & w.steppable)
         finishing = [self.running.eq(1), self.draining.eq(1)]
@@ -237,7 +238,8 @@ class Sequencer(Component):
                 m.next = "PUNCTUATE"
         with m.State("PUNCTUATE"):
             m.d.comb += finishing
-            with m.If(~w.due):
+            m.d.sync += w.given.eq(~w.due)
+            with m.If(w.given):
                 m.next = "CLEAR"
         with m.State("CLEAR"):
             m.d.comb += [w.clear.eq(1), self.drained.eq(1)]
@@ -330,6 +332,8 @@ class _Wires:
         self.all_in = Signal()
         # Punctuation is due: the state alone, from a register, as many bits depend on it.
         self.due = Signal()
+        # It was given, a cycle ago: the output may be far.
+        self.given = Signal()
         self.seen_r = Signal()
         self.seen_s = Signal()
         # Tuples of both sides were seen, a cycle ago.

@@ -156,7 +156,11 @@ class HashJoin(Component):
         self._compare(m, walker, rings, matcher)
         wiring.connect(m, matcher.results, wiring.flipped(self.results))
         moving = hashes.valid | reads.valid | places.valid | (self.i.valid & self.i.ready)
-        m.d.sync += self.busy.eq(moving | waiting | matcher.scan | matcher.busy)
+        scanned = Signal()
+        m.d.sync += [
+            scanned.eq(matcher.scan),
+            self.busy.eq(moving | waiting | matcher.scan | scanned | matcher.busy),
+        ]
         return m
 
     def _accept(self, m: Module, hashes: View, spans: list[Span]) -> None:
