@@ -100,13 +100,12 @@ class Outlet(Component):
             self.o.valid.eq(valid),
             self.o.payload.eq(token),
         ]
-        # One LUT leads from what is taken to each bit, and none to a reset.
-        offers, keeps = waits | self.i.valid, valid & ~self.o.ready
-        m.d.sync += [valid.eq(offers | keeps), waits.eq(offers & keeps)]
         with m.If(self.fetch):
-            m.d.sync += probing.eq(self.probing)
+            m.d.sync += [valid.eq(waits | self.i.valid), waits.eq(0), probing.eq(self.probing)]
             for name in (*star_member(params), *row_member(params)):
                 m.d.sync += token[name].eq(given[name])
+        with m.Elif(self.i.valid):
+            m.d.sync += waits.eq(1)
         with m.If(~waits):
             m.d.sync += waiting.eq(self.i.payload)
         out: Any = self.o.p
