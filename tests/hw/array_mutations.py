@@ -165,6 +165,26 @@ ARRAY_MUTATIONS = {
         "test_handshake.py::test_random_inputs_are_exact[3-0.0-0.0]",
         "pairs missing",
     ),
+    "takes-although-windows-change": Mutation(
+        Fault(
+            "rtl.chain.sequencer",
+            "~self.drain & ~self.windows_written",
+            "~self.drain",
+            "a tuple is taken before windows that were just written are planned",
+        ),
+        "test_handshake.py::test_no_tuple_is_taken_in_windows_that_cannot_be_held[step]",
+        "a tuple was taken",
+    ),
+    "takes-although-windows-change-at-once": Mutation(
+        Fault(
+            "rtl.intake",
+            "~self.drain & ~self.windows_written",
+            "~self.drain",
+            "a tuple is taken before windows that were just written are looked at",
+        ),
+        "test_handshake.py::test_no_tuple_is_taken_in_windows_that_cannot_be_held[fast]",
+        "a tuple was taken",
+    ),
     "takes-after-the-last": Mutation(
         Fault(
             "rtl.chain.sequencer",

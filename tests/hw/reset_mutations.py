@@ -57,6 +57,16 @@ RESET_MUTATIONS = {
         "test_trees.py::test_a_tree_is_empty_after_it_was_cleared",
         "assert",
     ),
+    "results-in-the-cycle-after-a-reset": Mutation(
+        Fault(
+            "rtl.chain.collection",
+            "~renewed if hops else ~settling",
+            "None if hops else ~settling",
+            "what lies behind a tree is given once more in the cycle after a reset",
+        ),
+        "test_soft_reset.py::test_what_is_in_the_tree_of_lines_does_not_outlive_a_reset[fast-17]",
+        "assert",
+    ),
     "results-while-settling": Mutation(
         Fault(
             "rtl.chain.collection",

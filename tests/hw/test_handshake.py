@@ -246,6 +246,28 @@ def test_the_next_input_waits_although_it_is_offered_at_once(forward: str) -> No
     run_kept(params, ends)
 
 
+@pytest.mark.parametrize("forward", ["step", "fast"])
+def test_no_tuple_is_taken_in_windows_that_cannot_be_held(forward: str) -> None:
+    """Offered from the first cycle on in which a write of the register has its effect."""
+    params = DesignParams(cores=2, segment_tuples=2, terms=EQUI, payload_bits=10, forward=forward)
+    join = Join(params)
+
+    async def source(ctx: Any) -> None:
+        workload = random_workload(params, np.random.default_rng(SEED), 1, windows=(4, 4))
+        await set_up(ctx, join, workload)
+        await ctx.tick().until(join.i.ready)
+        ctx.set(join.window_r, 0)
+        ctx.set(join.windows_written, 1)
+        await ctx.tick()
+        ctx.set(join.windows_written, 0)
+        ctx.set(join.i.valid, 1)
+        for cycle in range(200):
+            assert not ctx.get(join.i.ready), f"a tuple was taken {cycle} cycles after the write"
+            await ctx.tick()
+
+    simulate(join, source)
+
+
 @pytest.mark.parametrize("windows", [(1, 1), (1, 4), (4, 1), (8, 8), (5, 3), (2, 8), (8, 2)])
 def test_windows_of_any_legal_size_are_exact(windows: tuple[int, int]) -> None:
     rng = np.random.default_rng([SEED, *windows])

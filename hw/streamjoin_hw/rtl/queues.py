@@ -33,26 +33,26 @@ class LateCount:
         Where it is built.
     enters, leaves : Value
         One more, one less, at the next clock edge.
-    most : int
+    maximum : int
         The maximum count.
     """
 
-    def __init__(self, m: Module, enters: Value, leaves: Value, most: int) -> None:
+    def __init__(self, m: Module, enters: Value, leaves: Value, maximum: int) -> None:
         self._came, self._went, self._late = (
             Signal(name="came"),
             Signal(name="went"),
-            Signal(range(most + 1), name="late_count"),
+            Signal(range(maximum + 1), name="late_count"),
         )
         m.d.sync += [self._came.eq(enters), self._went.eq(leaves)]
         with m.If(self._came ^ self._went):
             m.d.sync += self._late.eq(self._late + Mux(self._came, 1, -1))
 
     def at_least(self, number: int) -> Value:
-        """Return whether there are at least so many; from registers."""
-        more, as_many, fewer = (self._is_late(number + by) for by in (-1, 0, 1))
+        """Return whether there are at least so many, 2 or more; from registers."""
+        more, as_many, fewer = (self._late_at_least(number + by) for by in (-1, 0, 1))
         return Mux(self._came == self._went, as_many, Mux(self._came, more, fewer))
 
-    def _is_late(self, number: int) -> Value:
+    def _late_at_least(self, number: int) -> Value:
         """Return whether the late count is at least so much, by LUTs and no carry chain."""
         below = number - 1
         # Some bit is 1 where it is 0 in the number below, and no bit above it is less than there.
