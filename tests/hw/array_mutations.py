@@ -58,8 +58,8 @@ ARRAY_MUTATIONS = {
     "merger-forgets": Mutation(
         Fault(
             "rtl.trees",
-            "each.ready.eq(turn[k] & output.i.ready)",
-            "each.ready.eq(turn[k])",
+            "turn & output.i.ready.replicate(self.inputs)",
+            "turn",
             "a merger takes what it cannot hold",
         ),
         "test_trees.py::test_a_merger_passes_everything_once[0.5-0.5-3]",

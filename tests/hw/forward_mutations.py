@@ -48,7 +48,7 @@ FORWARD_MUTATIONS = {
     "forwarded-twice": Mutation(
         Fault(
             "rtl.chain.forwarding",
-            "forward.i.valid.eq(free & self.i.valid)",
+            "forward.i.valid.eq(takes)",
             "forward.i.valid.eq(self.i.valid)",
             "a tuple is forwarded before the core has taken it, and again",
         ),

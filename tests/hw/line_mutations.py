@@ -13,27 +13,27 @@ LINE_MUTATIONS = {
             "a core puts results on a line that was stopped",
         ),
         "test_line.py::test_a_queue_that_nobody_empties_stops_its_line_before_it_overflows[3-0]",
-        "a line's queue overflowed",
+        "a queue overflowed",
     ),
     "stop-late": Mutation(
         Fault(
             "rtl.chain.line",
-            "level > self.places - self.under_way",
-            "level > self.places - STOP_WORDS",
+            "cores + STOP_WORDS + 2 * hops + 1",
+            "STOP_WORDS",
             "a line is stopped when there is no room for what is on it",
         ),
         "test_line.py::test_a_queue_that_nobody_empties_stops_its_line_before_it_overflows[8-2]",
-        "a line's queue overflowed",
+        "a queue overflowed",
     ),
     "stop-one-late": Mutation(
         Fault(
             "rtl.chain.line",
-            "level > self.places - self.under_way",
-            "level > self.places - self.under_way + 1",
+            "cores + STOP_WORDS + 2 * hops + 1",
+            "cores + STOP_WORDS + 2 * hops",
             "a line is stopped one result late",
         ),
         "test_line.py::test_a_queue_that_nobody_empties_stops_its_line_before_it_overflows[8-2]",
-        "a line's queue overflowed",
+        "a queue overflowed",
     ),
     "line-overrun": Mutation(
         Fault(
@@ -58,8 +58,8 @@ LINE_MUTATIONS = {
     "queue-short": Mutation(
         Fault(
             "rtl.chain.line",
-            "(2 * self.under_way - 1)",
-            "(self.under_way - 1)",
+            "landing_places(self.reserve)",
+            "16",
             "a queue is empty before the results of the far cores arrive",
         ),
         "test_line.py::test_a_line_gives_a_result_in_every_cycle_after_it_was_stopped[8-0]",
@@ -67,10 +67,30 @@ LINE_MUTATIONS = {
     ),
     "queue-outlives-a-reset": Mutation(
         Fault(
-            "rtl.chain.line",
-            "m.d.sync += [begin.eq(0), end.eq(0), level.eq(0), waits.eq(0)]",
-            "m.d.sync += begin.eq(0)",
+            "rtl.queues",
+            "each.eq(0) for each in emptied]",
+            "each.eq(0) for each in emptied[1:]]",
             "a line's queue keeps its results through a reset",
+        ),
+        "test_line.py::test_a_reset_empties_a_line_s_end[0-40]",
+        "a payload too many",
+    ),
+    "queue-misplaces-after-a-reset": Mutation(
+        Fault(
+            "rtl.queues",
+            "each.eq(0) for each in emptied]",
+            "each.eq(0) for each in emptied[:2]]",
+            "a line's queue is read where nothing was written after a reset",
+        ),
+        "test_line.py::test_a_reset_empties_a_line_s_end[0-40]",
+        "assert",
+    ),
+    "queue-counts-through-a-reset": Mutation(
+        Fault(
+            "rtl.queues",
+            "count.eq(0) for count in counts",
+            "count.eq(0) for count in counts[:2]",
+            "a line's queue counts what a reset has emptied",
         ),
         "test_line.py::test_a_reset_empties_a_line_s_end[0-40]",
         "a payload too many",
@@ -118,7 +138,7 @@ LINE_MUTATIONS = {
     "cleared-before-the-reset": Mutation(
         Fault(
             "rtl.chain.forwarding",
-            "clears, spread.levels + 1, name",
+            "clears, spread.levels + 2, name",
             "clears, 0, name",
             "a core is cleared before the reset reaches it",
         ),

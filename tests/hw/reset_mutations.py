@@ -77,4 +77,14 @@ RESET_MUTATIONS = {
         "test_soft_reset.py::test_what_is_in_the_tree_of_lines_does_not_outlive_a_reset[fast-17]",
         "assert",
     ),
+    "a-core-is-not-reset": Mutation(
+        Fault(
+            "rtl.core_array",
+            "reset.eq(self.rst)",
+            "reset.eq(0)",
+            "a core's own register passes no reset on",
+        ),
+        "test_model.py::test_a_soft_reset_empties_every_line_of_a_chain_that_forwards_at_once",
+        "assert",
+    ),
 }

@@ -136,11 +136,31 @@ SPLIT_WAY_MUTATIONS = {
     "split-payload-never-written": Mutation(
         Fault(
             "rtl.split.subwindow",
-            "waits.eq((stores | (waits & self.kept)) & ~self.clear)",
-            "waits.eq(stores & ~self.clear)",
+            "waits.eq((stored | (waits & self.kept)) & ~self.clear)",
+            "waits.eq(stored & ~self.clear)",
             "a payload that could not be stored at once never is",
         ),
         f"{DENSE}[2-3-1-none-0.8]",
+        "pairs missing",
+    ),
+    "split-payload-of-the-next-tuple": Mutation(
+        Fault(
+            "rtl.split.subwindow",
+            "due | ~(stored | waits)",
+            "due | ~waits",
+            "in the cycle in which a payload is to wait the next one takes its register",
+        ),
+        f"{DENSE}[2-3-1-none-0.8]",
+        "pairs missing",
+    ),
+    "merger-forgets-what-a-link-says": Mutation(
+        Fault(
+            "rtl.trees",
+            "ready.eq(next_turn & soon.replicate(self.inputs))",
+            "ready.eq(next_turn)",
+            "a merger takes what the link behind it does not",
+        ),
+        f"{DENSE}[17-2-4-none-0.8]",
         "pairs missing",
     ),
 }

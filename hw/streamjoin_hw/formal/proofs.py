@@ -85,8 +85,8 @@ LOST_SPARE = Fault(
 )
 FORGETFUL_MERGER = Fault(
     "rtl.trees",
-    "each.ready.eq(turn[k] & output.i.ready)",
-    "each.ready.eq(turn[k])",
+    "turn & output.i.ready.replicate(self.inputs)",
+    "turn",
     "a merger takes what it cannot hold",
 )
 STUCK_TURNS = Fault(
@@ -123,7 +123,10 @@ LATE_END = Fault(
     "a time window of R ends one late",
 )
 EMPTY_SLOT = Fault(
-    "rtl.matching", "Mux(r_counts, r_matches, 0)", "Mux(is_s, r_matches, 0)", "empty slots match"
+    "rtl.matching",
+    "is_s & self.r_live[lane] & r.valid & self.s_probe.valid",
+    "is_s",
+    "empty slots match",
 )
 LAZY_STORE = Fault(
     "rtl.chain.forwarding",
@@ -265,8 +268,8 @@ PROOFS = {
         "forwarded at once: owed pairs meet once, any gaps and stalls",
         partial(ArrayMeeting, 2, 1, 1, 2, 1, forward="fast"),
         LATE_EXPIRY,
-        quick_depth=22,
-        depth=26,
+        quick_depth=26,
+        depth=30,
     ),
     "fast-words": Proof(
         "forwarded at once, two words a core: owed pairs meet once",

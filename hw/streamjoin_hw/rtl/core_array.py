@@ -2,8 +2,20 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
-from amaranth.hdl import Cat, ClockSignal, Const, Instance, Module, ResetSignal, Signal, Value
+from amaranth.hdl import (
+    Cat,
+    ClockDomain,
+    ClockSignal,
+    Const,
+    Instance,
+    Module,
+    ResetInserter,
+    ResetSignal,
+    Signal,
+    Value,
+)
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
@@ -71,6 +83,37 @@ class CoreInstance(Component):
             direction = "i" if member.flow == In else "o"
             ports[f"{direction}_{'__'.join(str(part) for part in path)}"] = value
         m.submodules.core = Instance(CORE_MODULE, **ports)
+        return m
+
+
+class LateResetCore(Component):
+    """A core, to be emitted as a module, whose reset ends in a register inside.
+
+    So the wire of a reset is no longer than to there. What is reset is so a cycle late.
+    """
+
+    clk: Signal
+    rst: Signal
+
+    def __init__(self, core: Any) -> None:
+        self.core = core
+        super().__init__({"clk": In(1), "rst": In(1), **core.signature.members})
+
+    def elaborate(self, _platform: object) -> Module:
+        """Build the register; the core's clock domain has no other reset."""
+        m = Module()
+        domain: Any = ClockDomain("sync", local=True, reset_less=True)
+        domain.clk = self.clk
+        m.domains += domain
+        reset = Signal(init=1)
+        m.d.sync += reset.eq(self.rst)
+        m.submodules.core = ResetInserter(reset)(self.core)
+        for name, member in self.core.signature.members.items():
+            outer, inner = getattr(self, name), getattr(self.core, name)
+            if member.is_signature:
+                wiring.connect(m, wiring.flipped(outer), inner)
+            else:
+                m.d.comb += inner.eq(outer) if member.flow == In else outer.eq(inner)
         return m
 
 

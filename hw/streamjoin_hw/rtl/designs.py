@@ -17,7 +17,7 @@ from streamjoin_common.contract import DesignParams
 from streamjoin_hw.rtl.chain.array import Chain
 from streamjoin_hw.rtl.chain.core import Core
 from streamjoin_hw.rtl.chain.forwarding import FastChain, ScanCore
-from streamjoin_hw.rtl.core_array import CoreInstance
+from streamjoin_hw.rtl.core_array import CoreInstance, LateResetCore
 from streamjoin_hw.rtl.hash.join import HashJoin, hash_members
 from streamjoin_hw.rtl.index.join import IndexJoin, index_members
 from streamjoin_hw.rtl.split.array import SplitArray, split_core
@@ -50,8 +50,8 @@ def _index_array(params: DesignParams, *, by_reference: bool) -> Any:
 
 
 DESIGNS = {
-    ("handshake", "step"): Design(Chain, Core),
-    ("handshake", "fast"): Design(FastChain, ScanCore),
+    ("handshake", "step"): Design(Chain, lambda params: LateResetCore(Core(params))),
+    ("handshake", "fast"): Design(FastChain, lambda params: LateResetCore(ScanCore(params))),
     ("splitjoin", ""): Design(SplitArray, split_core),
     ("splitjoin-hash", ""): Design(_hash_array, HashJoin),
     ("splitjoin-index", ""): Design(_index_array, IndexJoin),

@@ -186,6 +186,7 @@ class Intake(Component):
             w.still.eq(0),
             w.due.eq(w.long_still | (w.due & ~self.end.ready)),
             w.given.eq(0),
+            w.was_given.eq(w.given),
         ]
         with m.State("FLUSH"):
             m.d.comb += [self.running.eq(1), self.draining.eq(1)]
@@ -195,7 +196,7 @@ class Intake(Component):
         with m.State("PUNCTUATE"):
             m.d.comb += [self.running.eq(1), self.draining.eq(1)]
             m.d.sync += w.given.eq(~w.due)
-            with m.If(w.given):
+            with m.If(w.was_given):
                 m.next = "DONE"
         with m.State("DONE"):
             m.d.comb += self.drained.eq(1)
@@ -211,8 +212,9 @@ class _Wires:
         self.legal, self.listens, self.ended = legal, listens, ended
         self.all_in, self.due = all_in, due
         self.settled = Signal()
-        # The punctuation was given, a cycle ago: the output may be far.
+        # The punctuation was given, a cycle ago and two: the output may be far.
         self.given = Signal()
+        self.was_given = Signal()
         # A flush goes on and nothing is inside, a cycle ago: `busy` comes from afar.
         self.still = Signal()
         self.long_still = Signal()

@@ -5,8 +5,8 @@ address went to memory:
 
 ====  ==========================================================================================
 1     the word is compared with the probing tuple
-2     the match mask is registered
-3     so is the word on its way; one with a match enters the result FIFO
+2     what its parts gave is registered, and makes the match mask
+3     so is the word on its way with its mask; one with a match enters the result FIFO
 4     the FIFO's level shows it
 ====  ==========================================================================================
 """
@@ -18,7 +18,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from streamjoin_common.contract import HOLD_WORDS, SIDE_R, SIDE_S, DesignParams
-from streamjoin_hw.rtl.predicates import matches
+from streamjoin_hw.rtl.predicates import parts_of_a_match
 from streamjoin_hw.rtl.queues import ResultQueue
 from streamjoin_hw.rtl.streams import (
     Component,
@@ -288,8 +288,8 @@ class Matcher(Component):
         words = params.result_fifo_words
         m.submodules.queue = queue = ResultQueue(word_layout(params), words, self.free_words)
 
-        # Cycle 1: compare. What does not count resets a bit, so that the comparison alone leads to
-        # it.
+        # Cycle 1: compare, in parts. What does not count resets one, so that the comparison alone
+        # leads to it.
         is_s = probe_side == SIDE_S
         r_hits, s_hits = (Signal(params.lanes, name=name) for name in ("r_hits", "s_hits"))
         payloads = payload_of(data.ArrayLayout(params.payload_bits, params.lanes), name="payloads")
@@ -298,19 +298,22 @@ class Matcher(Component):
             r, s = self.r_slots[lane], self.s_slots[lane]
             r_counts = is_s & self.r_live[lane] & r.valid & self.s_probe.valid
             s_counts = ~is_s & self.s_live[lane] & s.valid & self.r_probe.valid
-            r_matches = matches(params, r.body, self.s_probe.body)
-            s_matches = matches(params, self.r_probe.body, s.body)
-            m.d.sync += [
-                r_hits[lane].eq(Mux(r_counts, r_matches, 0)),
-                s_hits[lane].eq(Mux(s_counts, s_matches, 0)),
-                payloads[lane].eq(Mux(is_s, r.body.payload, s.body.payload)),
-            ]
+            for hits, counts, pair in (
+                (r_hits, r_counts, (r.body, self.s_probe.body)),
+                (s_hits, s_counts, (self.r_probe.body, s.body)),
+            ):
+                first, *others = parts_of_a_match(params, *pair)
+                given = [Signal(name="part0"), *(payload_of(1, name="part") for _ in others)]
+                m.d.sync += Cat(*given).eq(Cat(Mux(counts, first, 0), *others))
+                m.d.comb += hits[lane].eq(Cat(*given).all())
+            m.d.sync += payloads[lane].eq(Mux(is_s, r.body.payload, s.body.payload))
         m.d.sync += [
             side.eq(probe_side),
             probe.eq(Mux(is_s, self.s_probe.body.payload, self.r_probe.body.payload)),
         ]
 
-        # Cycle 2: registers on the way to the queue, which may lie far from the windows.
+        # Cycle 2: what was compared, and registers on the way to the queue, which may lie far from
+        # the windows.
         mask = r_hits | s_hits
         word = payload_of(word_layout(params), name="word")
         m.d.comb += [queue.word.eq(word), self.hold.eq(queue.few)]
@@ -322,10 +325,11 @@ class Matcher(Component):
             word.payloads.eq(payloads),
             queue.write.eq(mask.any()),
         ]
-        scanned, compares = Signal(), Signal()
+        scanned, compared, compares = (Signal(name=n) for n in ("scanned", "compared", "compares"))
         m.d.sync += [
             scanned.eq(self.scan),
-            compares.eq(self.scan | scanned | mask.any()),
+            compared.eq(scanned),
+            compares.eq(self.scan | scanned | compared),
             self.busy.eq(compares | queue.write | queue.busy | self._give(m, queue)),
         ]
         return m

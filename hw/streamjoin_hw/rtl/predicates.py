@@ -12,8 +12,19 @@ from typing import Any
 
 from amaranth.hdl import Const, Value, ValueCastable
 
-from streamjoin_common.contract import DesignParams, KeyType, TermKind, Theta, ThetaError, TupleView
+from streamjoin_common.contract import (
+    KEY_BITS,
+    DesignParams,
+    KeyType,
+    TermKind,
+    Theta,
+    ThetaError,
+    TupleView,
+)
 from streamjoin_hw.rtl.streams import View, r_layout, s_layout, signal_of
+
+PART_BITS = 8
+"""Bits of an equality that two LUTs of 4 inputs, one behind the other, compare."""
 
 
 def matches(params: DesignParams, r: View, s: View, *, but: int | None = None) -> Value:
@@ -38,6 +49,20 @@ def matches(params: DesignParams, r: View, s: View, *, but: int | None = None) -
     Value
         1 bit: the pair matches.
     """
+    conditions = _conditions(params, r, s, KEY_BITS, but)
+    return reduce(and_, conditions) if conditions else Const(1)
+
+
+def parts_of_a_match(params: DesignParams, r: View, s: View) -> list[Value]:
+    """Build the same in parts, of about as much logic each: a pair matches if all of them are 1.
+
+    An equality makes one of each :data:`PART_BITS` bits.
+    """
+    return _conditions(params, r, s, PART_BITS, None) or [Const(1, 1)]
+
+
+def _conditions(params: DesignParams, r: View, s: View, width: int, but: int | None) -> list[Value]:
+    """Return conditions whose conjunction is a match, equality in conditions of so many bits."""
     conditions: list[Value] = []
     if params.timestamp_bits:
         conditions += [r.ts < s.end, s.ts < r.end]
@@ -48,10 +73,12 @@ def matches(params: DesignParams, r: View, s: View, *, but: int | None = None) -
         if term.kind is TermKind.BAND:
             conditions += [s[f"lo{index}"] <= code, code <= s[f"hi{index}"]]
         else:
-            conditions.append(code == s[f"code{index}"])
+            other = s[f"code{index}"]
+            for bit in range(0, KEY_BITS, width):
+                conditions.append(code[bit : bit + width] == other[bit : bit + width])
     if params.theta is not None:
         conditions.append(_own_condition(params, params.theta, r, s))
-    return reduce(and_, conditions) if conditions else Const(1)
+    return conditions
 
 
 def check_theta(params: DesignParams) -> None:

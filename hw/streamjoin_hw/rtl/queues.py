@@ -35,25 +35,38 @@ class LateCount:
         One more, one less, at the next clock edge.
     maximum : int
         The maximum count.
+    clear : Signal, optional
+        Sets it to 0 at the next edge, in place of the domain's reset.
     """
 
-    def __init__(self, m: Module, enters: Value, leaves: Value, maximum: int) -> None:
-        self._came, self._went, self._late = (
-            Signal(name="came"),
-            Signal(name="went"),
-            Signal(range(maximum + 1), name="late_count"),
-        )
+    def __init__(
+        self,
+        m: Module,
+        enters: Value,
+        leaves: Value,
+        maximum: int,
+        clear: Signal | None = None,
+    ) -> None:
+        self._came, self._went, self._late = counts = [
+            Signal(shape, name=name, reset_less=clear is not None)
+            for name, shape in (("came", 1), ("went", 1), ("late_count", range(maximum + 1)))
+        ]
         m.d.sync += [self._came.eq(enters), self._went.eq(leaves)]
         with m.If(self._came ^ self._went):
             m.d.sync += self._late.eq(self._late + Mux(self._came, 1, -1))
+        if clear is not None:
+            with m.If(clear):
+                m.d.sync += [count.eq(0) for count in counts]
 
     def at_least(self, number: int) -> Value:
-        """Return whether there are at least so many, 2 or more; from registers."""
+        """Return whether there are at least so many, 1 or more; from registers."""
         more, as_many, fewer = (self._late_at_least(number + by) for by in (-1, 0, 1))
         return Mux(self._came == self._went, as_many, Mux(self._came, more, fewer))
 
     def _late_at_least(self, number: int) -> Value:
         """Return whether the late count is at least so much, by LUTs and no carry chain."""
+        if number == 0:
+            return Const(1, 1)
         below = number - 1
         # Some bit is 1 where it is 0 in the number below, and no bit above it is less than there.
         return Cat(
@@ -83,6 +96,8 @@ class Landing(Component):
     deciding : tuple of str
         Members by which the taker decides whether it takes a payload: they come from registers,
         and have a memory and pointers of their own, which lie near the taker.
+    clear : Signal, optional
+        Empties it at the next edge, in place of the domain's reset, which then does not reach it.
 
     Members
     -------
@@ -106,11 +121,13 @@ class Landing(Component):
         places: int,
         reserve: int,
         deciding: tuple[str, ...] = (),
+        clear: Signal | None = None,
     ) -> None:
         self.layout = layout
         self.places = places
         self.reserve = reserve
         self.deciding = deciding
+        self.clear = clear
         super().__init__(
             {
                 "payload": In(layout),
@@ -123,36 +140,49 @@ class Landing(Component):
     def elaborate(self, _platform: object) -> Module:
         """Build the memories, and count what they hold."""
         m = Module()
-        there = Signal()
+        keeps = self.clear is not None
+        there, few, lost = (
+            Signal(name=name, reset_less=keeps) for name in ("there", "becomes_few", "lost")
+        )
         leaves = Signal()
-        level = LateCount(m, self.arrives, leaves, self.places)
+        level = LateCount(m, self.arrives, leaves, self.places, self.clear)
+        emptied = [there]
         many = level.at_least(2)
         m.d.comb += [
             self.o.valid.eq(there),
+            self.few.eq(few),
             leaves.eq(there & self.o.ready),
+            Assert(~lost, "a queue overflowed"),
         ]
         deciding = {name: field for name, field in self._fields() if name in self.deciding}
         others = {name: field for name, field in self._fields() if name not in self.deciding}
         # Whether a payload leaves is decided late, so it decides between what is known.
         if others:
-            head, start = self._memory(m, "memory", others, 1)
+            head, start = self._memory(m, "memory", others, 1, emptied)
             m.d.comb += [self.o.p[name].eq(head[name]) for name in others]
             with m.If(leaves):
                 m.d.sync += start.eq(start + 1)
         if deciding:
-            self._decide(m, deciding, there, many, leaves)
+            self._decide(m, deciding, many, leaves, emptied)
         m.d.sync += [
             there.eq(self.arrives | many | (there & ~leaves)),
-            self.few.eq(level.at_least(self.places - self.reserve + 1)),
+            few.eq(level.at_least(self.places - self.reserve + 1)),
+            lost.eq(level.at_least(self.places)),
         ]
+        if self.clear is not None:
+            with m.If(self.clear):
+                m.d.sync += [each.eq(0) for each in emptied]
         return m
 
     def _fields(self) -> list[tuple[str, Any]]:
         return [(str(name), field.shape) for name, field in self.layout]
 
-    def _decide(self, m: Module, fields: Any, there: Signal, many: Value, leaves: Signal) -> None:
+    def _decide(
+        self, m: Module, fields: Any, many: Value, leaves: Signal, emptied: list[Signal]
+    ) -> None:
         """Build the registers of the oldest payload's members; their memory has what follows it."""
-        after, start = self._memory(m, "deciding", fields, -1)
+        there = emptied[0]
+        after, start = self._memory(m, "deciding", fields, -1, emptied)
         for name, shape in fields.items():
             head: Any = payload_of(shape, name=f"head_{name}")
             with m.If(leaves | ~there):
@@ -161,7 +191,9 @@ class Landing(Component):
         with m.If(Mux(there, leaves & (many | self.arrives), self.arrives)):
             m.d.sync += start.eq(start - 1)
 
-    def _memory(self, m: Module, name: str, fields: Any, step: int) -> tuple[Any, Signal]:
+    def _memory(
+        self, m: Module, name: str, fields: Any, step: int, emptied: list[Signal]
+    ) -> tuple[Any, Signal]:
         """Build a memory of some members; return what it reads, and where.
 
         Its pointers count up or down: synthesis takes two that count alike for one, whose wires
@@ -170,8 +202,11 @@ class Landing(Component):
         memory: Any = Memory(shape=data.StructLayout(fields), depth=self.places, init=[])
         m.submodules[name] = memory
         write, read = memory.write_port(), memory.read_port(domain="comb")
-        end = Signal(range(self.places), name=f"{name}_end")
-        start = Signal(range(self.places), name=f"{name}_start")
+        end, start = pointers = [
+            Signal(range(self.places), name=f"{name}_{which}", reset_less=self.clear is not None)
+            for which in ("end", "start")
+        ]
+        emptied += pointers
         # The place at the end is free: what is offered is written, and counts if it arrives.
         m.d.comb += [
             *(write.data[member].eq(self.payload[member]) for member in fields),

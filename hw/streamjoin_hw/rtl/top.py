@@ -195,8 +195,7 @@ class Top(Component):
         user = payload_of(len(design.o.p.user), name="output_user")
         running = Signal()
         m.d.sync += [
-            # Until the punctuation is taken, however long it waits.
-            running.eq(design.running | self.m_axis_results_tvalid),
+            running.eq(design.running),
             offered.eq(self.s_axis_tuples_tvalid),
             ready.eq(self.s_axis_tuples_tready),
             is_s.eq(self.s_axis_tuples_tdest == SIDE_S),
@@ -206,7 +205,8 @@ class Top(Component):
         ]
         taken, given = offered & ready, gives & accepted
         m.d.comb += [
-            counters.cycle.eq(running | taken),
+            # Until the punctuation is taken, however long it waits.
+            counters.cycle.eq(running | gives | taken),
             counters.tuple_r.eq(taken & ~is_s),
             counters.tuple_s.eq(taken & is_s),
             counters.result.eq(given & user[TUser.RESULT]),

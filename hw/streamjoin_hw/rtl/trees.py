@@ -46,7 +46,9 @@ class Merger(Component):
     clear : Signal, optional
         Empties it at the next edge, in place of the domain's reset, which then does not reach it.
     output : Component, optional
-        What takes the payloads, with ``i``, ``o`` and ``busy``, in place of a register stage.
+        What takes the payloads, with ``i``, ``o`` and ``busy``, in place of a register stage. If it
+        says ``soon`` that ``i.ready`` will be 1 in the next cycle, the inputs' ``ready`` are
+        registers.
 
     Members
     -------
@@ -90,13 +92,22 @@ class Merger(Component):
         # An input that has its turn keeps it until it is served, and after that while no other
         # one offers anything.
         held_up = (turn & offered).any() & ~output.i.ready
+        next_turn = Signal.like(turn)
+        m.d.comb += next_turn.eq(turn)
         with m.If(~held_up & others.any()):
-            m.d.sync += turn.eq(following(turn, offered))
+            m.d.comb += next_turn.eq(following(turn, offered))
+        m.d.sync += turn.eq(next_turn)
         if self.clear is not None:
             with m.If(self.clear):
                 m.d.sync += turn.eq(turn.init)
+        ready: Value = turn & output.i.ready.replicate(self.inputs)
+        soon = getattr(output, "soon", None)
+        if soon is not None:
+            # Of what is far each decides by a register, as much as it has to decide.
+            ready = Signal(self.inputs, name="ready", init=turn.init)
+            m.d.sync += ready.eq(next_turn & soon.replicate(self.inputs))
         for k, each in enumerate(streams):
-            m.d.comb += each.ready.eq(turn[k] & output.i.ready)
+            m.d.comb += each.ready.eq(ready[k])
         chosen = one_of([(turn[k], each.payload) for k, each in enumerate(streams)])
         m.d.comb += [
             output.i.payload.eq(chosen),

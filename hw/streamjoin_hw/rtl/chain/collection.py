@@ -20,12 +20,17 @@ def make_cores(
 ) -> list[Any]:
     """Add the cores: made each, or, where their ports are ``known``, by reference to their module.
 
-    ``resets`` are those of the lines. What is made is reset by its clock domain beside it.
+    ``resets`` are those of the lines; a core obeys it a cycle late, by a register of its own
+    (:class:`~streamjoin_hw.rtl.core_array.LateResetCore`). What is made is reset by its clock
+    domain beside it.
     """
     cores = []
+    late = [Signal(init=1, name="late_reset", reset_less=True) for _ in resets]
+    if known is None:
+        m.d.sync += [each.eq(reset) for each, reset in zip(late, resets, strict=True)]
     for index, line in enumerate(lines_of_cores(params.cores)):
         core = make() if known is None else CoreInstance(known, resets[line])
-        m.submodules[f"core{index}"] = core if known else ResetInserter(resets[line])(core)
+        m.submodules[f"core{index}"] = core if known else ResetInserter(late[line])(core)
         cores.append(core)
     return cores
 

@@ -122,15 +122,16 @@ class ScanCore(Component):
         # stored.
         left = payload_of(words_bits(params))
         resting = Signal(init=1)
-        # Known a cycle ahead, as much depends on it: a hold counts a cycle later for a tuple.
+        # Known a cycle ahead, as much depends on it: a hold counts a cycle later for a tuple, and
+        # what the next core has not taken in the cycle before makes this one wait a cycle longer.
         free = Signal(name="free")
         rests = Signal()
         takes = Signal()
-        m.d.sync += [resting.eq(rests), free.eq(rests & ~matcher.hold)]
+        m.d.sync += [resting.eq(rests), free.eq(rests & ~matcher.hold & forward.i.ready)]
         m.d.comb += [
-            takes.eq(free & self.i.valid & forward.i.ready),
-            self.i.ready.eq(free & forward.i.ready),
-            forward.i.valid.eq(free & self.i.valid),
+            takes.eq(free & self.i.valid),
+            self.i.ready.eq(free),
+            forward.i.valid.eq(takes),
             forward.i.payload.eq(self.i.payload),
         ]
         wiring.connect(m, forward.o, wiring.flipped(self.o))
@@ -287,7 +288,7 @@ class FastChain(Component):
         # The core that a tuple comes to has been cleared, one after the other, as the tuple comes,
         # after the reset has come to all of them.
         clears = self.clear | ~spread.complete
-        clear = delayed(m, 1, clears, spread.levels + 1, name="clear")
+        clear = delayed(m, 1, clears, spread.levels + 2, name="clear")
         settling = spread.settling(m, again=clears)
         m.d.comb += self.settling.eq(settling)
         tuples: Any = wiring.flipped(self.i)

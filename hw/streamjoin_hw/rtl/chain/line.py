@@ -15,12 +15,12 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
-from amaranth.hdl import Assert, Cat, Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
-from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from streamjoin_common.contract import DesignParams
+from streamjoin_hw.rtl.queues import Landing, landing_places
 from streamjoin_hw.rtl.streams import Component, PingPongReg, View, met_layout, registers_of
 
 LINE_CORES = 8
@@ -154,7 +154,7 @@ class LineEnd(Component):
     line_i : In(line_layout(layout))
         From the last core.
     reset : In(1)
-        Empty it; nothing in it is reset by its clock domain.
+        Empty it, a cycle late; nothing in it is reset by its clock domain.
     line_stop : Out(1)
         To every core of the line; from a register.
     o : Out(stream.Signature(layout))
@@ -172,10 +172,11 @@ class LineEnd(Component):
     def __init__(self, layout: data.Layout, cores: int, hops: int = 0) -> None:
         self.layout = layout
         self.hops = hops
-        self.under_way = cores + STOP_WORDS + 2 * hops
+        # One stays free, as the queue says.
+        self.reserve = cores + STOP_WORDS + 2 * hops + 1
         # As many places again as there are results under way: what is queued lasts until new ones
         # arrive.
-        self.places = 1 << (2 * self.under_way - 1).bit_length()
+        self.places = landing_places(self.reserve)
         super().__init__(
             {
                 "line_i": In(line_layout(layout)),
@@ -187,57 +188,35 @@ class LineEnd(Component):
         )
 
     def elaborate(self, _platform: object) -> Module:
-        """Build the registers of the way, memory, pointers and the register at the output."""
+        """Build the registers of the way, the queue and the register at its output."""
         m = Module()
-        # Nothing here is reset by the domain, whose wire would cross the part beside the line's.
-        arrives, on_way = self.line_i, []
-        stop = Signal(name="stop", reset_less=True)
-        m.d.comb += self.line_stop.eq(stop)
+        # Nothing here is reset by the domain, whose wire would cross the part beside the line's,
+        # which ends in a register, as it does in each core.
+        reset = Signal(init=1, reset_less=True)
+        m.d.sync += reset.eq(self.reset)
+        m.submodules.queue = queue = Landing(self.layout, self.places, self.reserve, clear=reset)
+        m.submodules.output = output = PingPongReg(self.layout, reset)
+        arrives, on_way, stop = self.line_i, [], queue.few
         for hop in range(self.hops):
             place = registers_of(
                 line_layout(self.layout), "valid", name=f"hop{hop}", reset_less=True
             )
-            earlier = Signal(name=f"stop{hop}", reset_less=True)
-            m.d.sync += [place.eq(arrives), stop.eq(earlier)]
-            with m.If(self.reset):
+            later = Signal(name=f"stop{hop}", reset_less=True)
+            m.d.sync += [place.eq(arrives), later.eq(stop)]
+            with m.If(reset):
                 m.d.sync += place.valid.eq(0)
-            arrives, stop = place, earlier
+            arrives, stop = place, later
             on_way.append(place.valid)
-        memory: Any = Memory(shape=self.layout, depth=self.places, init=[])
-        m.submodules.memory = memory
-        m.submodules.output = output = PingPongReg(self.layout, self.reset)
-        write, read = memory.write_port(), memory.read_port(domain="comb")
-        begin, end, level = (
-            Signal(range(self.places + many), name=name, reset_less=True)
-            for name, many in (("begin", 0), ("end", 0), ("level", 1))
-        )
-        takes = Signal()
-        waits, lost, inside = (
-            Signal(name=name, reset_less=True) for name in ("waits", "lost", "inside")
-        )
+        inside = Signal(name="inside", reset_less=True)
         m.d.comb += [
-            write.addr.eq(end),
-            write.data.eq(arrives.body),
-            write.en.eq(arrives.valid),
-            read.addr.eq(begin),
-            output.i.valid.eq(waits),
-            output.i.payload.eq(read.data),
-            takes.eq(waits & output.i.ready),
+            queue.payload.eq(arrives.body),
+            queue.arrives.eq(arrives.valid),
+            self.line_stop.eq(stop),
             self.busy.eq(inside),
-            Assert(~lost, "a line's queue overflowed"),
         ]
+        wiring.connect(m, queue.o, output.i)
         wiring.connect(m, output.o, wiring.flipped(self.o))
-        m.d.sync += [
-            lost.eq(arrives.valid & (level == self.places)),
-            inside.eq(waits | output.busy | Cat(*on_way).any()),
-            end.eq(end + arrives.valid),
-            begin.eq(begin + takes),
-            level.eq(level + arrives.valid - takes),
-            waits.eq(arrives.valid | level[1:].any() | (waits & ~takes)),
-            stop.eq(level > self.places - self.under_way),
-        ]
-        with m.If(self.reset):
-            m.d.sync += [begin.eq(0), end.eq(0), level.eq(0), waits.eq(0)]
+        m.d.sync += inside.eq(queue.o.valid | output.busy | Cat(*on_way).any())
         return m
 
 

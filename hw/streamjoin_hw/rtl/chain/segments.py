@@ -164,16 +164,17 @@ class Planner(Component):
                 divider.dividend.eq(Mux(by_lanes, divider.quotient, window)),
                 divider.divisor.eq(Mux(by_lanes, params.lanes, active)),
             ]
-        m.d.comb += self.window.eq(r)
+        # From a register: whoever waits for it may be far.
+        done = Signal(name="is_done", init=1)
+        m.d.comb += [self.window.eq(r), self.done.eq(done)]
         m.d.sync += go.eq(0)
         with m.FSM():
-            with m.State("DONE"):
-                m.d.comb += self.done.eq(1)
-                with m.If(self.start):
-                    windows = self.window_r, self.window_s
-                    m.d.sync += [r.eq(self.window_r), s.eq(self.window_s)]
-                    m.d.sync += in_bits.eq(Cat(~w[WINDOW_BITS:].any() for w in windows))
-                    m.next = "COMPARE"
+            with m.State("DONE"), m.If(self.start):
+                m.d.sync += done.eq(0)
+                windows = self.window_r, self.window_s
+                m.d.sync += [r.eq(self.window_r), s.eq(self.window_s)]
+                m.d.sync += in_bits.eq(Cat(~w[WINDOW_BITS:].any() for w in windows))
+                m.next = "COMPARE"
             with m.State("COMPARE"):
                 m.d.sync += [less.eq(r < s), in_range.eq(Cat(self._in_range(w) for w in (r, s)))]
                 m.next = "SORT"
@@ -195,16 +196,21 @@ class Planner(Component):
             with m.State("VERDICT"):
                 m.d.sync += self.legal.eq(in_range.all() & in_bits.all() & fits)
                 m.next = "DIVIDE"
-            self._divide(m, dividers, go, by_lanes)
+            self._divide(m, dividers, go, by_lanes, done)
         return m
 
     def _divide(
-        self, m: Module, dividers: dict[str, Divider], go: Signal, by_lanes: Signal
+        self,
+        m: Module,
+        dividers: dict[str, Divider],
+        go: Signal,
+        by_lanes: Signal,
+        done: Signal,
     ) -> None:
         """Build the states that divide: tuples by cores, then slots by lanes."""
         params, divided = self.params, dividers["r"].done & ~go
         with m.State("DIVIDE"):
-            m.d.sync += by_lanes.eq(0)
+            m.d.sync += [by_lanes.eq(0), done.eq(~self.legal)]
             with m.If(self.legal):
                 m.d.sync += go.eq(1)
                 m.next = "SEGMENTS"
@@ -239,4 +245,5 @@ class Planner(Component):
                 has_longer = self.plan[f"longer_{side}"] != 0
                 longest = self.plan[f"last_longer_{side}"].word
                 m.d.sync += word.eq(Mux(has_longer, longest, self.plan[f"last_{side}"].word))
+            m.d.sync += done.eq(1)
             m.next = "DONE"

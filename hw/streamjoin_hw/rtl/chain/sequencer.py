@@ -222,6 +222,7 @@ class Sequencer(Component):
             is_last.eq(w.bubbles == 1),
             w.due.eq(w.long_still | (w.due & ~self.end.ready)),
             w.given.eq(0),
+            w.was_given.eq(w.given),
         ]
         m.d.comb += w.push_bubble.eq(w.has_bubbles & w.steppable)
         finishing = [self.running.eq(1), self.draining.eq(1)]
@@ -239,7 +240,7 @@ class Sequencer(Component):
         with m.State("PUNCTUATE"):
             m.d.comb += finishing
             m.d.sync += w.given.eq(~w.due)
-            with m.If(w.given):
+            with m.If(w.was_given):
                 m.next = "CLEAR"
         with m.State("CLEAR"):
             m.d.comb += [w.clear.eq(1), self.drained.eq(1)]
@@ -332,8 +333,9 @@ class _Wires:
         self.all_in = Signal()
         # Punctuation is due: the state alone, from a register, as many bits depend on it.
         self.due = Signal()
-        # It was given, a cycle ago: the output may be far.
+        # It was given, a cycle ago and two: the output may be far.
         self.given = Signal()
+        self.was_given = Signal()
         self.seen_r = Signal()
         self.seen_s = Signal()
         # Tuples of both sides were seen, a cycle ago.

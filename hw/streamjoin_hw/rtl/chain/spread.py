@@ -114,7 +114,7 @@ class Spread:
         It arrives at the latest from a core that was reset last, over all levels. ``again``: as
         after a reset.
         """
-        left = Signal(2 * self.levels + 4, init=-1, reset_less=True)
+        left = Signal(2 * self.levels + 5, init=-1, reset_less=True)
         m.d.sync += left.eq(left >> 1)
         with m.If(self.renewed if again is None else self.renewed | again):
             m.d.sync += left.eq(left.init)

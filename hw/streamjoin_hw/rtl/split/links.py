@@ -64,6 +64,11 @@ class Link(Component):
     o : Out(stream.Signature(layout))
     busy : Out(1)
         A payload is inside.
+
+    Attributes
+    ----------
+    soon : Signal or None
+        ``i.ready`` in the next cycle, of a far one.
     """
 
     RESERVE = 3
@@ -79,6 +84,7 @@ class Link(Component):
         self.layout = layout
         self.places = places
         self.is_near = is_near
+        self.soon = None if is_near else Signal()
         super().__init__(
             {
                 "i": In(stream.Signature(layout)),
@@ -110,6 +116,8 @@ class Link(Component):
             queue.o.ready.eq(self.o.ready),
             self.busy.eq(queue.o.valid if self.is_near else valid | queue.o.valid),
         ]
+        if self.soon is not None:
+            m.d.comb += self.soon.eq(~queue.few)
         return m
 
 

@@ -296,14 +296,18 @@ class SubWindow(Component):
 
         No other one is stored until then: a batch begins when the one before it is taken.
         """
-        waits, due = Signal(name="waits"), Signal(name="due")
+        # That one is stored is decided late; it waits from the cycle after that on.
+        stored, waits, due = (Signal(name=name) for name in ("stored", "waits", "due"))
         at, payload = (
             payload_of(len(slot), name="at"),
             payload_of(self.params.payload_bits, name="payload"),
         )
         m.d.comb += due.eq(waits & ~self.kept)
-        m.d.sync += waits.eq((stores | (waits & self.kept)) & ~self.clear)
-        with m.If(~waits | due):
+        m.d.sync += [
+            stored.eq(stores & ~self.clear),
+            waits.eq((stored | (waits & self.kept)) & ~self.clear),
+        ]
+        with m.If(due | ~(stored | waits)):
             m.d.sync += [at.eq(slot), payload.eq(self.enter.payload)]
         return at, payload, due
 

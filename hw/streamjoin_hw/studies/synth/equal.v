@@ -18,7 +18,7 @@ module streamjoin_equal (A, B, Y);
   output [Y_WIDTH-1:0] Y;
 
   localparam GROUPS = (A_WIDTH + `GROUP - 1) / `GROUP;
-  wire _TECHMAP_FAIL_ = A_WIDTH != B_WIDTH || A_WIDTH < 16
+  wire _TECHMAP_FAIL_ = A_WIDTH != B_WIDTH || A_WIDTH < 8
     || |_TECHMAP_CONSTMSK_A_ || |_TECHMAP_CONSTMSK_B_;
 
   (* keep = 1 *) wire [GROUPS-1:0] same;
