@@ -10,6 +10,7 @@ from tests.hw.checks import give, nothing_more, pauses, simulate, take
 from streamjoin_hw.rtl.queues import LANDING_PLACES, Landing, landing_places
 from streamjoin_hw.rtl.split.array import QUEUED_TUPLES
 from streamjoin_hw.rtl.split.links import Link, Spread
+from streamjoin_hw.rtl.trees import Merger
 
 SEED = 31
 LAYOUT = data.StructLayout({"number": 8})
@@ -51,6 +52,27 @@ def test_a_link_gives_a_payload_a_cycle(near: bool, latency: int) -> None:
             await ctx.tick()
 
     simulate(link, testbench)
+
+
+@pytest.mark.parametrize("stall", [0.0, 0.8])
+def test_a_merger_in_front_of_a_link_passes_everything_once(stall: float) -> None:
+    """It says from registers what it takes, as the link behind it does."""
+    merger = Merger(LAYOUT, 3, output=Link(LAYOUT))
+
+    def source(k: int) -> Any:
+        async def testbench(ctx: Any) -> None:
+            payloads = [{"number": k + 3 * number} for number in range(40)]
+            await give(ctx, merger.i[k], payloads, pauses(SEED + k, 0.3 * k))
+
+        return testbench
+
+    async def sink(ctx: Any) -> None:
+        taken = await take(ctx, merger.o, 120, pauses(SEED, stall), patience=400)
+        await nothing_more(ctx, merger.o)
+        for k in range(3):
+            assert [number for number in taken if number % 3 == k] == list(range(k, 120, 3))
+
+    simulate(merger, sink, *(source(k) for k in range(3)))
 
 
 def test_a_landing_says_in_time_that_its_places_become_few() -> None:

@@ -5,8 +5,8 @@ address went to memory:
 
 ====  ==========================================================================================
 1     the word is compared with the probing tuple
-2     what its parts gave is registered, and makes the match mask
-3     so is the word on its way with its mask; one with a match enters the result FIFO
+2     what its parts gave is registered
+3     so is the word on its way, with the match mask; one with a match enters the result FIFO
 4     the FIFO's level shows it
 ====  ==========================================================================================
 """
@@ -304,26 +304,28 @@ class Matcher(Component):
             ):
                 first, *others = parts_of_a_match(params, *pair)
                 given = [Signal(name="part0"), *(payload_of(1, name="part") for _ in others)]
-                m.d.sync += Cat(*given).eq(Cat(Mux(counts, first, 0), *others))
-                m.d.comb += hits[lane].eq(Cat(*given).all())
+                m.d.sync += [
+                    Cat(*given).eq(Cat(Mux(counts, first, 0), *others)),
+                    hits[lane].eq(Cat(*given).all()),
+                ]
             m.d.sync += payloads[lane].eq(Mux(is_s, r.body.payload, s.body.payload))
         m.d.sync += [
             side.eq(probe_side),
             probe.eq(Mux(is_s, self.s_probe.body.payload, self.r_probe.body.payload)),
         ]
 
-        # Cycle 2: what was compared, and registers on the way to the queue, which may lie far from
-        # the windows.
+        # Cycle 2: registers on the way to the queue, which may lie far from the windows. No more is
+        # asked than whether all parts of a comparison are 1.
         mask = r_hits | s_hits
-        word = payload_of(word_layout(params), name="word")
-        m.d.comb += [queue.word.eq(word), self.hold.eq(queue.few)]
-        m.d.sync += [
-            word.side.eq(side),
-            word.probe.eq(probe),
-            word.mask.eq(mask),
-            word.single.eq(is_single(mask)),
-            word.payloads.eq(payloads),
+        for name, value in (("side", side), ("probe", probe), ("payloads", payloads)):
+            arrives = payload_of(value.shape(), name=f"word_{name}")
+            m.d.sync += arrives.eq(value)
+            m.d.comb += queue.word[name].eq(arrives)
+        m.d.comb += [
+            queue.word.mask.eq(mask),
+            queue.word.single.eq(is_single(mask)),
             queue.write.eq(mask.any()),
+            self.hold.eq(queue.few),
         ]
         scanned, compared, compares = (Signal(name=n) for n in ("scanned", "compared", "compares"))
         m.d.sync += [

@@ -257,11 +257,13 @@ class Top(Component):
         return {"index_reads": reads, "displaced": displaced, **held}
 
     def _status(self, m: Module, design: Any, output_stalled: Any) -> Signal:
-        """Put the status together, each bit where the contract has it; from registers."""
+        """Put the status together, each bit where the contract has it, two cycles late."""
         (status_register,) = (each for each in registers(self.params) if each.name == "status")
         status = Signal(32)
         for flag in status_register.fields:
             is_stalled = flag.name == "output_stalled"
             bit = output_stalled if is_stalled else getattr(design, flag.name)
-            m.d.control += status[flag.bit].eq(bit)
+            # It comes from far and goes far.
+            known = Signal(name=flag.name)
+            m.d.control += [known.eq(bit), status[flag.bit].eq(known)]
         return status

@@ -169,7 +169,7 @@ class LineEnd(Component):
     o: stream.Interface
     busy: Signal
 
-    def __init__(self, layout: data.Layout, cores: int, hops: int = 0) -> None:
+    def __init__(self, layout: data.StructLayout, cores: int, hops: int = 0) -> None:
         self.layout = layout
         self.hops = hops
         # One stays free, as the queue says.
@@ -221,7 +221,11 @@ class LineEnd(Component):
 
 
 def connect_lines(
-    m: Module, layout: data.Layout, cores: Sequence[Any], resets: Sequence[Value], hops: int = 0
+    m: Module,
+    layout: data.StructLayout,
+    cores: Sequence[Any],
+    resets: Sequence[Value],
+    hops: int = 0,
 ) -> list[LineEnd]:
     """Put cores on lines, the first one of each without a neighbour; return the lines' ends.
 
