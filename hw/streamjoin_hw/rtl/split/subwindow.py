@@ -281,7 +281,7 @@ class SubWindow(Component):
         slot: Value = Cat(head["lane"][:used], head["word"])
         payload, due = self.enter.payload, stores
         if is_single(params):
-            slot, payload, due = self._later(m, slot, stores)
+            slot, payload, due = self._later(m, slot)
         m.d.comb += [
             write.addr.eq(slot),
             write.data.eq(payload),
@@ -291,20 +291,22 @@ class SubWindow(Component):
             self.payload.eq(read.data),
         ]
 
-    def _later(self, m: Module, slot: Value, stores: Signal) -> tuple[Value, Value, Signal]:
+    def _later(self, m: Module, slot: Value) -> tuple[Value, Value, Signal]:
         """Keep a payload until the one that it is written over is not read any more.
 
         No other one is stored until then: a batch begins when the one before it is taken.
         """
-        # That one is stored is decided late; it waits from the cycle after that on.
-        stored, waits, due = (Signal(name=name) for name in ("stored", "waits", "due"))
+        # That one is stored is decided late. It is known in the cycle after: `store`, which but for
+        # a `clear` stays until its batch begins, is gone.
+        stores_soon, waits, due = (Signal(name=name) for name in ("stores_soon", "waits", "due"))
+        stored = stores_soon & ~self.store
         at, payload = (
             payload_of(len(slot), name="at"),
             payload_of(self.params.payload_bits, name="payload"),
         )
         m.d.comb += due.eq(waits & ~self.kept)
         m.d.sync += [
-            stored.eq(stores & ~self.clear),
+            stores_soon.eq(self.store & ~self.clear),
             waits.eq((stored | (waits & self.kept)) & ~self.clear),
         ]
         with m.If(due | ~(stored | waits)):
