@@ -118,8 +118,8 @@ LINE_MUTATIONS = {
     "hold-of-one-line": Mutation(
         Fault(
             "rtl.chain.spread",
-            "return 9 + 2 * spread_levels(params)\n\n\ndef quiet",
-            "return 4 + 0 * spread_levels(params)\n\n\ndef quiet",
+            "return 10 + 2 * spread_levels(params)\n\n\ndef quiet",
+            "return 5 + 0 * spread_levels(params)\n\n\ndef quiet",
             "a core asks to hold when what is on its way to the lines has no room",
         ),
         "test_handshake.py::test_one_key_in_several_lines_never_overflows_a_fifo[step]",

@@ -163,8 +163,7 @@ def test_lines_are_few_and_of_about_one_length(cores: int, lengths: tuple[int, .
 def test_the_way_to_a_line_and_what_follows_from_it(cores: int, levels: int) -> None:
     params = DesignParams(cores=cores, segment_tuples=2)
     assert spread_levels(params) == levels
-    # Of a result FIFO of the minimum depth some words are left to work with.
-    assert hold_words(params) == 9 + 2 * levels < params.result_fifo_words
+    assert hold_words(params) == 10 + 2 * levels
     assert quiet_cycles(params) >= 6 + 2 * levels
 
 

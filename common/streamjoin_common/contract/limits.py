@@ -15,10 +15,10 @@ HOLD_WORDS = 8
 """Words that must be free in the result FIFO of a core that scans by itself, for it to go on.
 
 After the write that leaves fewer free, the level shows it (1 cycle), the hold is registered (1),
-and the next word is not read; the words of these cycles and the four between address and FIFO
-(memory, mask, word, FIFO) still arrive: at most 6 words, where ``HOLD_WORDS - 1`` = 7 are free. In
-lock step a hold goes to all cores and back, and what has to be free grows with the number of lines
-that they lie on, from 9 to 15.
+and the next word is not read, or of a tuple that begins the one after it (1). The words of these
+cycles and of the three before them still arrive, which are between memory and FIFO (parts, match,
+word): at most 6 words. In lock step a hold goes to all cores and back, and what has to be free grows with the number
+of lines that they lie on, from 10 to 16, where a FIFO has at least 17 words.
 """
 
 KEY_BITS = 32

@@ -62,7 +62,8 @@ class DesignParams:
         Inputs of one merger of a collection tree, outputs of one node of a distribution tree, 2
         to 16.
     result_fifo_words : int
-        Depth of each core's result FIFO in scan words, 16 (twice ``HOLD_WORDS``) to 4096.
+        Depth of each core's result FIFO in scan words, 16 (twice ``HOLD_WORDS``) to 4096. With more
+        than 288 cores in lock step there are at least 17.
     forward : str
         How tuples pass a chain: ``"step"``, they walk through it in lock step, or ``"fast"``, they
         are forwarded along it at once and each is stored in one core.

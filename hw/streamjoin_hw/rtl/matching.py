@@ -6,8 +6,9 @@ address went to memory:
 ====  ==========================================================================================
 1     the word is compared with the probing tuple
 2     what its parts gave is registered
-3     so is the word on its way, with the match mask; one with a match enters the result FIFO
-4     the FIFO's level shows it
+3     so is, for each side, whether all of them match
+4     so is the word on its way, with the match mask; one with a match enters the result FIFO
+5     the FIFO's level shows it
 ====  ==========================================================================================
 """
 
@@ -223,7 +224,8 @@ class Matcher(Component):
         Results are given in :func:`~streamjoin_hw.rtl.streams.met_layout`, and without a register
         stage: what takes them is near.
     free_words : int
-        Words that are free while there is no hold.
+        Words that are free while there is no hold; six still arrive after the one that leaves fewer
+        (:data:`~streamjoin_common.contract.HOLD_WORDS`) where a core scans by itself.
 
     Members
     -------
@@ -257,7 +259,7 @@ class Matcher(Component):
     busy: Signal
 
     def __init__(
-        self, params: DesignParams, *, is_met: bool = False, free_words: int = HOLD_WORDS
+        self, params: DesignParams, *, is_met: bool = False, free_words: int = HOLD_WORDS - 1
     ) -> None:
         self.params = params
         self.is_met = is_met
@@ -285,53 +287,63 @@ class Matcher(Component):
         m = Module()
         params, probe_side = self.params, self.probe_side
 
-        words = params.result_fifo_words
+        words = max(params.result_fifo_words, self.free_words + 1)
         m.submodules.queue = queue = ResultQueue(word_layout(params), words, self.free_words)
 
-        # Cycle 1: compare, in parts. What does not count resets one, so that the comparison alone
-        # leads to it.
+        # Cycle 1: compare, in parts. Cycle 2: whether all parts of a side's are 1. Whether a slot
+        # counts goes beside them.
         is_s = probe_side == SIDE_S
-        r_hits, s_hits = (Signal(params.lanes, name=name) for name in ("r_hits", "s_hits"))
         payloads = payload_of(data.ArrayLayout(params.payload_bits, params.lanes), name="payloads")
         side, probe = payload_of(1, name="side"), payload_of(params.payload_bits, name="probe")
+        masks = []
         for lane in range(params.lanes):
             r, s = self.r_slots[lane], self.s_slots[lane]
-            r_counts = is_s & self.r_live[lane] & r.valid & self.s_probe.valid
-            s_counts = ~is_s & self.s_live[lane] & s.valid & self.r_probe.valid
-            for hits, counts, pair in (
-                (r_hits, r_counts, (r.body, self.s_probe.body)),
-                (s_hits, s_counts, (self.r_probe.body, s.body)),
+            found = []
+            for r_body, s_body, counts in (
+                (
+                    r.body,
+                    self.s_probe.body,
+                    is_s & self.r_live[lane] & r.valid & self.s_probe.valid,
+                ),
+                (
+                    self.r_probe.body,
+                    s.body,
+                    ~is_s & self.s_live[lane] & s.valid & self.r_probe.valid,
+                ),
             ):
-                first, *others = parts_of_a_match(params, *pair)
-                given = [Signal(name="part0"), *(payload_of(1, name="part") for _ in others)]
+                compared = parts_of_a_match(params, r_body, s_body)
+                parts = payload_of(len(compared), name="parts")
+                all_parts = payload_of(1, name="all_parts")
+                counted = Signal(2, name="counted")
                 m.d.sync += [
-                    Cat(*given).eq(Cat(Mux(counts, first, 0), *others)),
-                    hits[lane].eq(Cat(*given).all()),
+                    parts.eq(Cat(*compared)),
+                    all_parts.eq(parts.all()),
+                    counted.eq(Cat(counts, counted[0])),
                 ]
+                found.append(all_parts & counted[1])
+            masks.append(Cat(*found).any())
             m.d.sync += payloads[lane].eq(Mux(is_s, r.body.payload, s.body.payload))
         m.d.sync += [
             side.eq(probe_side),
             probe.eq(Mux(is_s, self.s_probe.body.payload, self.r_probe.body.payload)),
         ]
 
-        # Cycle 2: registers on the way to the queue, which may lie far from the windows. No more is
-        # asked than whether all parts of a comparison are 1.
-        mask = r_hits | s_hits
+        # Cycles 2 and 3: registers on the way to the queue, which may lie far from the windows.
+        mask = Cat(*masks)
+        word = payload_of(word_layout(params), name="word")
         for name, value in (("side", side), ("probe", probe), ("payloads", payloads)):
-            arrives = payload_of(value.shape(), name=f"word_{name}")
-            m.d.sync += arrives.eq(value)
-            m.d.comb += queue.word[name].eq(arrives)
-        m.d.comb += [
-            queue.word.mask.eq(mask),
-            queue.word.single.eq(is_single(mask)),
-            queue.write.eq(mask.any()),
-            self.hold.eq(queue.few),
-        ]
-        scanned, compared, compares = (Signal(name=n) for n in ("scanned", "compared", "compares"))
+            late = payload_of(value.shape(), name=f"late_{name}")
+            m.d.sync += [late.eq(value), word[name].eq(late)]
         m.d.sync += [
-            scanned.eq(self.scan),
-            compared.eq(scanned),
-            compares.eq(self.scan | scanned | compared),
+            word.mask.eq(mask),
+            word.single.eq(is_single(mask)),
+            queue.write.eq(mask.any()),
+        ]
+        m.d.comb += [queue.word.eq(word), self.hold.eq(queue.few)]
+        scanned, compares = Signal(2, name="scanned"), Signal(name="compares")
+        m.d.sync += [
+            scanned.eq(Cat(self.scan, scanned[0])),
+            compares.eq(self.scan | scanned.any()),
             self.busy.eq(compares | queue.write | queue.busy | self._give(m, queue)),
         ]
         return m

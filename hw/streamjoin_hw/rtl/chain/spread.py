@@ -33,9 +33,9 @@ def hold_words(params: DesignParams) -> int:
     (1), ORed over a line (1) and over the lines (1 for each level), and the next scan command is
     withheld, a step a cycle later (1). The commands of these cycles still arrive, and those on
     their way to the lines (1 for each level) and between command and FIFO (the core's register,
-    memory, mask, word). One less than that is free without a hold.
+    memory, parts, match, word). One less than that is free without a hold.
     """
-    return 9 + 2 * spread_levels(params)
+    return 10 + 2 * spread_levels(params)
 
 
 def quiet_cycles(params: DesignParams) -> int:

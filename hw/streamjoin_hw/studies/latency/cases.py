@@ -36,9 +36,9 @@ COUNTED_TUPLES = 4 * LANDING_PLACES
 CODE_CYCLES = 2
 """In the encoder behind the bounds: codes, queue."""
 
-SCAN_CYCLES = {"step": 8, "fast": 6}
-"""To the line: registers of sequencer and core in lock step; memory, mask, word, FIFO in and out,
-the core's place."""
+SCAN_CYCLES = {"step": 9, "fast": 7}
+"""To the line: registers of sequencer and core in lock step; memory, parts, match, word, FIFO in
+and out, the core's place."""
 
 SERIALISER_CYCLES = 1
 """Of a chain with more than one lane, behind the FIFO."""
