@@ -12,13 +12,14 @@ GROUPS_INTERFACE_VERSION = 4
 """That of designs with the register ``group_arrivals``."""
 
 HOLD_WORDS = 8
-"""Words that must be free in the result FIFO of a core that scans by itself, for it to go on.
+"""Half of the minimum words of a result FIFO, and how many must be free in an ordered index.
 
-After the write that leaves fewer free, the level shows it (1 cycle), the hold is registered (1),
-and the next word is not read, or of a tuple that begins the one after it (1). The words of these
-cycles and of the three before them still arrive, which are between memory and FIFO (parts, match,
-word): at most 6 words. In lock step a hold goes to all cores and back, and what has to be free grows with the number
-of lines that they lie on, from 10 to 16, where a FIFO has at least 17 words.
+In a core that scans by itself one less is enough. After the write that leaves fewer free, the level
+shows it (1 cycle), the hold is registered (1), and the next word is not read, or of a tuple that
+begins the one after it (1). What was read in these cycles still arrives, and so do the words of
+three more, which are between memory and FIFO (parts, match, word): at most 6. In lock step a hold
+goes to all cores and back, and what has to be free grows with the number of lines that they lie on,
+from 10 to 16, where a FIFO has at least 17 words.
 """
 
 KEY_BITS = 32

@@ -122,12 +122,7 @@ LATE_END = Fault(
     "[r.ts < s.end, s.ts <= r.end]",
     "a time window of R ends one late",
 )
-EMPTY_SLOT = Fault(
-    "rtl.matching",
-    "is_s & self.r_live[lane] & r.valid & self.s_probe.valid",
-    "is_s",
-    "empty slots match",
-)
+EMPTY_SLOT = Fault("rtl.matching", " & r.valid & self.s_probe.valid", "", "empty slots match")
 LAZY_STORE = Fault(
     "rtl.chain.forwarding",
     "Mux(resting, ~takes, goes_on & (left <= 2))",
