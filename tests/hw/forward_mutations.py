@@ -65,6 +65,16 @@ FORWARD_MUTATIONS = {
         "test_handshake.py::test_random_inputs_are_exact_when_forwarded_at_once[5-1-0-3-0.5-0.5]",
         "pairs missing",
     ),
+    "hold-a-word-late-fast": Mutation(
+        Fault(
+            "rtl.matching",
+            "HOLD_WORDS - 1",
+            "HOLD_WORDS - 2",
+            "a core that scans by itself keeps a word too few free",
+        ),
+        "test_handshake.py::test_one_key_everywhere_never_overflows_a_fifo[fast]",
+        "a result FIFO overflowed",
+    ),
     "hold-ignored-fast": Mutation(
         Fault(
             "rtl.chain.forwarding",

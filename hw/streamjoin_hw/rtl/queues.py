@@ -158,12 +158,13 @@ class Landing(Component):
         others = {name: field for name, field in self._fields() if name not in self.deciding}
         # Whether a payload leaves is decided late, so it decides between what is known.
         if others:
-            head, start = self._memory(m, "memory", others, 1, emptied)
+            head, end, start = self._memory(m, "memory", others, 1)
+            emptied += [end, start]
             m.d.comb += [self.o.p[name].eq(head[name]) for name in others]
             with m.If(leaves):
                 m.d.sync += start.eq(start + 1)
         if deciding:
-            self._decide(m, deciding, many, leaves, emptied)
+            emptied += self._decide(m, deciding, there, many, leaves)
         m.d.sync += [
             there.eq(self.arrives | many | (there & ~leaves)),
             few.eq(level.at_least(self.places - self.reserve + 1)),
@@ -178,11 +179,13 @@ class Landing(Component):
         return [(str(name), field.shape) for name, field in self.layout]
 
     def _decide(
-        self, m: Module, fields: Any, many: Value, leaves: Signal, emptied: list[Signal]
-    ) -> None:
-        """Build the registers of the oldest payload's members; their memory has what follows it."""
-        there = emptied[0]
-        after, start = self._memory(m, "deciding", fields, -1, emptied)
+        self, m: Module, fields: Any, there: Signal, many: Value, leaves: Signal
+    ) -> list[Signal]:
+        """Build the registers of the oldest payload's members; their memory has what follows it.
+
+        Return the pointers of that memory.
+        """
+        after, end, start = self._memory(m, "deciding", fields, -1)
         for name, shape in fields.items():
             head: Any = payload_of(shape, name=f"head_{name}")
             with m.If(leaves | ~there):
@@ -190,11 +193,10 @@ class Landing(Component):
             m.d.comb += self.o.p[name].eq(head)
         with m.If(Mux(there, leaves & (many | self.arrives), self.arrives)):
             m.d.sync += start.eq(start - 1)
+        return [end, start]
 
-    def _memory(
-        self, m: Module, name: str, fields: Any, step: int, emptied: list[Signal]
-    ) -> tuple[Any, Signal]:
-        """Build a memory of some members; return what it reads, and where.
+    def _memory(self, m: Module, name: str, fields: Any, step: int) -> tuple[Any, Signal, Signal]:
+        """Build a memory of some members; return what it reads, where it writes, and reads.
 
         Its pointers count up or down: synthesis takes two that count alike for one, whose wires
         then are as long as those of the longest memory.
@@ -202,11 +204,10 @@ class Landing(Component):
         memory: Any = Memory(shape=data.StructLayout(fields), depth=self.places, init=[])
         m.submodules[name] = memory
         write, read = memory.write_port(), memory.read_port(domain="comb")
-        end, start = pointers = [
+        end, start = (
             Signal(range(self.places), name=f"{name}_{which}", reset_less=self.clear is not None)
             for which in ("end", "start")
-        ]
-        emptied += pointers
+        )
         # The place at the end is free: what is offered is written, and counts if it arrives.
         m.d.comb += [
             *(write.data[member].eq(self.payload[member]) for member in fields),
@@ -216,7 +217,7 @@ class Landing(Component):
         ]
         with m.If(self.arrives):
             m.d.sync += end.eq(end + step)
-        return read.data, start
+        return read.data, end, start
 
 
 class ResultQueue(Component):

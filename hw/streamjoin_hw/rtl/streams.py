@@ -206,11 +206,17 @@ class Stage(Component):
     o : Out(stream.Signature(shape))
     busy : Out(1)
         A payload is inside.
+
+    Attributes
+    ----------
+    soon : None
+        It does not say a cycle ahead whether it is ready, as a link does.
     """
 
     i: stream.Interface
     o: stream.Interface
     busy: Signal
+    soon: Signal | None = None
 
     def __init__(self, shape: data.Layout) -> None:
         self.shape = shape

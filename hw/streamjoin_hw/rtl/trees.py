@@ -46,9 +46,9 @@ class Merger(Component):
     clear : Signal, optional
         Empties it at the next edge, in place of the domain's reset, which then does not reach it.
     output : Component, optional
-        What takes the payloads, with ``i``, ``o`` and ``busy``, in place of a register stage. If it
-        says ``soon`` that ``i.ready`` will be 1 in the next cycle, the inputs' ``ready`` are
-        registers.
+        What takes the payloads, as a :class:`~streamjoin_hw.rtl.streams.Stage` does, in place of
+        a register stage. If it says ``soon`` that ``i.ready`` will be 1 in the next cycle, the
+        inputs' ``ready`` are registers.
 
     Members
     -------
@@ -101,7 +101,7 @@ class Merger(Component):
             with m.If(self.clear):
                 m.d.sync += turn.eq(turn.init)
         ready: Value = turn & output.i.ready.replicate(self.inputs)
-        soon = getattr(output, "soon", None)
+        soon = output.soon
         if soon is not None:
             # Of what is far each decides by a register, as much as it has to decide.
             ready = Signal(self.inputs, name="ready", init=turn.init)

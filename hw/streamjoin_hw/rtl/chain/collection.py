@@ -20,13 +20,13 @@ def make_cores(
 ) -> list[Any]:
     """Add the cores: made each, or, where their ports are ``known``, by reference to their module.
 
-    ``resets`` are those of the lines; a core obeys it a cycle late, by a register of its own
+    ``resets`` are those of the lines; cores obey them a cycle late, by registers of their own
     (:class:`~streamjoin_hw.rtl.core_array.LateResetCore`). What is made is reset by its clock
     domain beside it.
     """
     cores = []
-    late = [Signal(init=1, name="late_reset", reset_less=True) for _ in resets]
     if known is None:
+        late = [Signal(init=1, name="late_reset", reset_less=True) for _ in resets]
         m.d.sync += [each.eq(reset) for each, reset in zip(late, resets, strict=True)]
     for index, line in enumerate(lines_of_cores(params.cores)):
         core = make() if known is None else CoreInstance(known, resets[line])
