@@ -26,7 +26,7 @@ from streamjoin_hw.rtl.chain.spread import (
     quiet_cycles,
     spread_levels,
 )
-from streamjoin_hw.rtl.matching import Matcher
+from streamjoin_hw.rtl.matching import queue_words
 
 LAYOUT = data.StructLayout({"origin": 8, "number": 8})
 
@@ -165,8 +165,8 @@ def test_the_way_to_a_line_and_what_follows_from_it(cores: int, levels: int) -> 
     params = DesignParams(cores=cores, segment_tuples=2)
     assert spread_levels(params) == levels
     # Of a result FIFO of the minimum depth some words are left to work with.
-    matcher = Matcher(params, free_words=hold_words(params))
-    assert hold_words(params) == 10 + 2 * levels < matcher.words
+    words = hold_words(params)
+    assert words == 10 + 2 * levels < queue_words(params, words)
     assert quiet_cycles(params) >= 6 + 2 * levels
 
 

@@ -210,6 +210,11 @@ class PairSerialiser(Component):
         return m
 
 
+def queue_words(params: DesignParams, free_words: int) -> int:
+    """Return the words of a result FIFO: some are left to work with, however many must be free."""
+    return max(params.result_fifo_words, free_words + 1)
+
+
 class Matcher(Component):
     """Compare words of stored tuples with a probing tuple and give the pairs that match.
 
@@ -264,8 +269,7 @@ class Matcher(Component):
         self.params = params
         self.is_met = is_met
         self.free_words = free_words
-        # Some are left to work with, however many must be free.
-        self.words = max(params.result_fifo_words, free_words + 1)
+        self.words = queue_words(params, free_words)
         layout = met_layout(params) if is_met else result_layout(params)
         r_slot, s_slot = slot_layout(r_layout(params)), slot_layout(s_layout(params))
         super().__init__(
