@@ -215,7 +215,7 @@ async def tuples_wait_while_the_windows_cannot_be_held(dut: Any) -> None:
     workload = one_input(91, 60)
     await bench.set_up(workload)
     await bench.write("window_r", PARAMS.window_capacity + 1)
-    await ClockCycles(dut.aclk, 64)
+    await ClockCycles(dut.aclk, 256)
     assert await bench.read("status") & 0b10000, "window_error is not shown"
     bench.send(workload.arrivals, last=True)
     await ClockCycles(dut.aclk, 300)

@@ -158,12 +158,22 @@ ARRAY_MUTATIONS = {
     "drain-short": Mutation(
         Fault(
             "rtl.chain.sequencer",
-            "is_last.eq(w.bubbles == 1)",
-            "is_last.eq(w.bubbles <= 6)",
+            "few & (bubbles[:2] == Mux(pushed, 2, 1))",
+            "(bubbles <= 6)",
             "the drain is five bubbles short",
         ),
         "test_handshake.py::test_random_inputs_are_exact[3-0.0-0.0]",
         "pairs missing",
+    ),
+    "drain-twice": Mutation(
+        Fault(
+            "rtl.chain.sequencer",
+            "w.met_both & ~begun",
+            "w.met_both",
+            "a drain begins again as long as all tuples are in",
+        ),
+        "test_handshake.py::test_random_inputs_are_exact[3-0.0-0.0]",
+        "payloads arrived",
     ),
     "takes-although-windows-change": Mutation(
         Fault(

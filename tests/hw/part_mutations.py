@@ -91,8 +91,8 @@ PART_MUTATIONS = {
     "division-of-multiples": Mutation(
         Fault(
             "rtl.chain.segments",
-            "fits = trial >= divisor",
-            "fits = trial > divisor",
+            "fits = ~rest[-1]",
+            "fits = rest > 0",
             "a quotient without remainder is one too small",
         ),
         "test_segments.py::test_the_divider_divides",

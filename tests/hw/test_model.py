@@ -264,7 +264,7 @@ def test_a_tuple_is_not_offered_before_its_time(model: Model) -> None:
     model.set_up(Workload(model.params, arrivals, 1, 1))
     beats = packed(model.params, chunk_of(model.params, arrivals))
     dest = np.array([a.side for a in arrivals], np.uint8)
-    not_before = 200 + np.arange(20, dtype=np.int64) * 37
+    not_before = 300 + np.arange(20, dtype=np.int64) * 37
     accepted = np.zeros(20, np.int64)
     results, users = np.zeros((64, 16), np.uint8), np.zeros(64, np.uint8)
     run = SjmRun(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tests.hw.checks import simulate
 
-from streamjoin_common.contract import DesignParams, ParameterError, active_cores
+from streamjoin_common.contract import WINDOW_BITS, DesignParams, ParameterError, active_cores
 from streamjoin_hw.rtl.chain.segments import Divider, Planner
 
 SEED = 3
@@ -28,7 +28,7 @@ def test_the_divider_divides() -> None:
             ctx.set(divider.start, 1)
             await ctx.tick()
             ctx.set(divider.start, 0)
-            await ctx.tick().repeat(24)
+            await ctx.tick().repeat(2 * WINDOW_BITS)
             assert ctx.get(divider.done)
             given = ctx.get(divider.quotient), ctx.get(divider.remainder)
             assert given == divmod(dividend, divisor)
@@ -55,7 +55,7 @@ def test_a_plan_adds_up_to_the_windows(cores: int, segment: int, lanes: int) -> 
             ctx.set(planner.start, 1)
             await ctx.tick()
             ctx.set(planner.start, 0)
-            await ctx.tick().repeat(63)
+            await ctx.tick().repeat(4 * WINDOW_BITS + 17)
             assert ctx.get(planner.done)
             try:
                 active = active_cores(params, *windows)

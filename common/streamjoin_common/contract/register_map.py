@@ -282,7 +282,7 @@ def registers(params: DesignParams) -> tuple[Register, ...]:
                     "A window is not from 1 to the capacity or, in the chain of cores, the larger "
                     "one is above segment_tuples times the smaller of the other one and the number "
                     "of cores: no tuple is accepted until both are written anew. Settles within "
-                    "128 cycles of a write to the empty design.",
+                    "256 cycles of a write to the empty design.",
                 ),
                 RegisterField(
                     "output_stalled",

@@ -103,12 +103,12 @@ LATE_OLDEST = Fault(
 )
 WIDE_SCAN = Fault(
     "rtl.memory",
-    "(self.scan_word < filled_words)",
-    "(self.scan_word <= filled_words)",
+    "beyond.eq(self.scan_word >= filled_words)",
+    "beyond.eq(self.scan_word > filled_words)",
     "a scan takes a word for filled that is not",
 )
 NO_DRAIN = Fault(
-    "rtl.chain.sequencer", "w.has_bubbles.eq(w.met_both)", "w.has_bubbles.eq(0)", "no bubbles"
+    "rtl.chain.sequencer", "w.all_in & w.met_both & ~begun", "0", "no bubbles"
 )
 LATE_EXPIRY = Fault(
     "rtl.intake",

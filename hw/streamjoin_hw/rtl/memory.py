@@ -10,7 +10,7 @@ is read in one cycle.
 
 from typing import Any
 
-from amaranth.hdl import Const, Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
@@ -182,6 +182,14 @@ class SegmentRing(Component):
         read_word = payload_of(word_bits(self.params), name="read_word")
         m.d.sync += read_word.eq(Mux(self.next_step, after.word, self.next_scan_word))
         ahead = signal_of(self.slot)
+        # Where the scan is beside the word that is not full: a carry ends in its register.
+        scanned, beyond = Signal(name="scanned"), payload_of(1, name="beyond")
+        partly = payload_of(lanes, name="partly")
+        m.d.sync += [scanned.eq(self.scan), beyond.eq(self.scan_word >= filled_words)]
+        if lanes > 1:
+            # A partly filled word never has its last lane filled.
+            is_filled = Cat(lane < filled_lane for lane in range(lanes - 1))
+            m.d.sync += partly.eq(Mux(self.scan_word == filled_words, is_filled, 0))
         for lane in range(lanes):
             memory = lane_memory(self.params, self.slot)
             m.submodules[f"lane{lane}"] = memory
@@ -196,12 +204,7 @@ class SegmentRing(Component):
             m.d.sync += writes[lane].eq(self.step & (here.lane == lane))
             with m.If(here.lane == lane):
                 m.d.comb += ahead.eq(read.data)
-            # A partly filled word never has its last lane filled.
-            partly = (lane < filled_lane) if lane < lanes - 1 else Const(0, 1)
-            m.d.sync += self.live[lane].eq(
-                self.scan
-                & ((self.scan_word < filled_words) | ((self.scan_word == filled_words) & partly))
-            )
+            m.d.comb += self.live[lane].eq(scanned & (~beyond | partly[lane]))
 
         with m.If(stepped):
             m.d.sync += oldest.eq(Mux(single, entered, ahead))

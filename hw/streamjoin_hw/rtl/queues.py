@@ -16,6 +16,9 @@ from streamjoin_hw.rtl.streams import Component, View, payload_of
 LANDING_PLACES = 16
 """Places of a queue at a far end, at least: the words of an ECP5's LUT RAM."""
 
+UNARY = 15
+"""Count up to which a flip-flop for each number costs about what a comparison does."""
+
 
 def landing_places(reserve: int, least: int = LANDING_PLACES) -> int:
     """Return the places of a queue, so that it is not always nearly full: twice the reserve."""
@@ -25,7 +28,8 @@ def landing_places(reserve: int, least: int = LANDING_PLACES) -> int:
 class LateCount:
     """Counts what enters and leaves a cycle late, and yet tells how many there are now.
 
-    What decides about either comes late in its cycle; here it ends in a flip-flop.
+    What decides about either comes late in its cycle; here it ends in a flip-flop. Up to
+    :data:`UNARY` are counted in unary: whether there are so many is a flip-flop, too.
 
     Parameters
     ----------
@@ -47,13 +51,19 @@ class LateCount:
         maximum: int,
         clear: Signal | None = None,
     ) -> None:
+        self._maximum = maximum
+        self._is_unary = maximum <= UNARY
+        shape = maximum if self._is_unary else range(maximum + 1)
         self._came, self._went, self._late = counts = [
-            Signal(shape, name=name, reset_less=clear is not None)
-            for name, shape in (("came", 1), ("went", 1), ("late_count", range(maximum + 1)))
+            Signal(of, name=name, reset_less=clear is not None)
+            for name, of in (("came", 1), ("went", 1), ("late_count", shape))
         ]
         m.d.sync += [self._came.eq(enters), self._went.eq(leaves)]
+        more, fewer = self._late + 1, self._late - 1
+        if self._is_unary:
+            more, fewer = Cat(1, self._late), self._late >> 1
         with m.If(self._came ^ self._went):
-            m.d.sync += self._late.eq(self._late + Mux(self._came, 1, -1))
+            m.d.sync += self._late.eq(Mux(self._came, more, fewer))
         if clear is not None:
             with m.If(clear):
                 m.d.sync += [count.eq(0) for count in counts]
@@ -67,7 +77,11 @@ class LateCount:
         """Return whether the late count is at least so much, by LUTs and no carry chain."""
         if number == 0:
             return Const(1, 1)
+        if number > self._maximum:
+            return Const(0, 1)
         below = number - 1
+        if self._is_unary:
+            return self._late[below]
         # Some bit is 1 where it is 0 in the number below, and no bit above it is less than there.
         return Cat(
             bit

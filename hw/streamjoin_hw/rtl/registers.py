@@ -373,10 +373,13 @@ class Counters(Component):
         )
 
     def elaborate(self, _platform: object) -> Module:
-        """Build a register behind each event and a counter behind that."""
+        """Build two registers behind each event, which may be far, and a counter behind them."""
         m = Module()
         for event, counter, _ in self.EVENTS:
-            happened = Signal(len(getattr(self, event)), name=f"{event}_happened")
+            given: Signal = getattr(self, event)
             count: Signal = getattr(self, counter)
-            m.d.sync += [happened.eq(getattr(self, event)), count.eq(count + happened)]
+            happened, counted = (
+                Signal(len(given), name=f"{event}_{name}") for name in ("happened", "counted")
+            )
+            m.d.sync += [happened.eq(given), counted.eq(happened), count.eq(count + counted)]
         return m

@@ -9,7 +9,7 @@ follows is in :mod:`streamjoin_hw.rtl.matching`.
 
 from typing import Any
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
@@ -158,32 +158,36 @@ class Core(Component):
         m.submodules.ring_r = ring_r = SegmentRing(params, r_layout(params))
         m.submodules.ring_s = ring_s = SegmentRing(params, s_layout(params))
 
-        # The plan is constant long before it is used: one register here keeps the comparisons
-        # with the core's number off every other path.
-        member = Signal()
+        # The plan is constant long before it is used: registers here keep the comparisons with the
+        # core's number off every other path. What is beyond is a carry; what is below, its inverse.
+        inactive = Signal()
         first = Signal()
         entry = Signal()
         behind = payload_of(len(self.plan.active))
+        apart = behind ^ self.plan.active
+        pairs = [apart[bit : bit + 2].any() for bit in range(0, len(apart), 2)]
+        differs = payload_of(len(pairs), name="differs")
         m.d.sync += [
-            member.eq(self.index < self.plan.active),
+            inactive.eq(self.index >= self.plan.active),
             first.eq(self.index == 0),
             behind.eq(self.index + 1),
-            entry.eq(behind == self.plan.active),
+            differs.eq(Cat(pairs)),
+            entry.eq(~differs.any()),
         ]
         for side, ring in (("r", ring_r), ("s", ring_s)):
             last = payload_of(position_layout(params), name=f"last_{side}")
-            longer = payload_of(1, name=f"longer_{side}")
+            shorter = payload_of(1, name=f"shorter_{side}")
             step = Signal(name=f"member_steps_{side}")
             m.d.sync += [
-                longer.eq(self.index < self.plan[f"longer_{side}"]),
+                shorter.eq(self.index >= self.plan[f"longer_{side}"]),
                 last.eq(
                     Mux(
-                        longer,
-                        self.plan[f"last_longer_{side}"].as_value(),
+                        shorter,
                         self.plan[f"last_{side}"].as_value(),
+                        self.plan[f"last_longer_{side}"].as_value(),
                     )
                 ),
-                step.eq(ahead[f"step_{side}"] & member),
+                step.eq(ahead[f"step_{side}"] & ~inactive),
             ]
             m.d.comb += [ring.last.eq(last), ring.step.eq(step)]
 

@@ -6,17 +6,18 @@ A window of R is the sum of the segments of all active cores, so any size is exa
 model of this component is :func:`streamjoin_common.contract.active_cores`.
 """
 
-from amaranth.hdl import Cat, Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Module, Mux, Signal, signed
+from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 
 from streamjoin_common.contract import WINDOW_BITS, DesignParams
 from streamjoin_hw.rtl.chain.core import plan_layout
 from streamjoin_hw.rtl.memory import word_bits
-from streamjoin_hw.rtl.streams import Component, View
+from streamjoin_hw.rtl.streams import Component, View, payload_of
 
 
 class Divider(Component):
-    """A serial restoring divider, one bit a cycle.
+    """A serial restoring divider, one bit every two cycles: what fits is registered between them.
 
     Members
     -------
@@ -26,10 +27,8 @@ class Divider(Component):
         Unsigned; the divisor is not zero.
     quotient, remainder : Out(WINDOW_BITS)
         Valid when ``done``, until the next ``start``.
-    exact : Out(1)
-        The remainder is 0; valid a cycle after that.
     done : Out(1)
-        1 from ``WINDOW_BITS`` cycles after ``start``.
+        1 from ``2 * WINDOW_BITS`` cycles after ``start``.
     """
 
     start: Signal
@@ -37,7 +36,6 @@ class Divider(Component):
     divisor: Signal
     quotient: Signal
     remainder: Signal
-    exact: Signal
     done: Signal
 
     def __init__(self) -> None:
@@ -48,7 +46,6 @@ class Divider(Component):
                 "divisor": In(WINDOW_BITS),
                 "quotient": Out(WINDOW_BITS),
                 "remainder": Out(WINDOW_BITS),
-                "exact": Out(1),
                 "done": Out(1),
             }
         )
@@ -58,13 +55,15 @@ class Divider(Component):
         m = Module()
         divisor = Signal(WINDOW_BITS)
         left = Signal(range(WINDOW_BITS + 1))
-        idle = Signal(init=1)
+        idle, subtracted = Signal(init=1), Signal()
         trial = Signal(WINDOW_BITS + 1)
+        rest = payload_of(signed(WINDOW_BITS + 2), name="rest")
+        fits = ~rest[-1]
         m.d.comb += [
             self.done.eq(idle),
             trial.eq(Cat(self.quotient[-1], self.remainder)),
         ]
-        m.d.sync += self.exact.eq(self.remainder == 0)
+        m.d.sync += [rest.eq(trial - divisor), subtracted.eq(~subtracted)]
         with m.If(self.start):
             m.d.sync += [
                 self.quotient.eq(self.dividend),
@@ -72,11 +71,11 @@ class Divider(Component):
                 divisor.eq(self.divisor),
                 left.eq(WINDOW_BITS),
                 idle.eq(0),
+                subtracted.eq(0),
             ]
-        with m.Elif(~idle):
-            fits = trial >= divisor
+        with m.Elif(subtracted & ~idle):
             m.d.sync += [
-                self.remainder.eq(Mux(fits, trial - divisor, trial)),
+                self.remainder.eq(Mux(fits, rest, trial)),
                 self.quotient.eq(Cat(fits, self.quotient)),
                 left.eq(left - 1),
                 idle.eq(left == 1),
@@ -87,7 +86,7 @@ class Divider(Component):
 class Planner(Component):
     """Check the window registers and cut the windows into segments.
 
-    Takes at most ``2 * WINDOW_BITS + 16`` cycles.
+    Takes at most ``4 * WINDOW_BITS + 18`` cycles.
 
     Parameters
     ----------
@@ -138,9 +137,6 @@ class Planner(Component):
             }
         )
 
-    def _in_range(self, window: Value) -> Value:
-        return (window != 0) & (window <= self.params.window_capacity)
-
     def elaborate(self, _platform: object) -> Module:
         """Build the sequence of checks and divisions."""
         m = Module()
@@ -149,10 +145,11 @@ class Planner(Component):
             Signal(WINDOW_BITS, name=name) for name in ("r", "s", "smaller", "larger")
         )
         # Neither window is 0 or above the capacity: so say the lower bits, and those above them.
-        in_range, in_bits = Signal(2), Signal(2)
+        in_range, in_bits, too_large = Signal(2), Signal(2), Signal(2)
+        some = Signal(data.ArrayLayout(WINDOW_BITS // 4, 2))
         room = Signal(WINDOW_BITS + 1)
-        # What is compared decides a cycle later.
-        less, few, fits = (Signal(name=name) for name in ("less", "few", "fits"))
+        # What is compared decides a cycle later, and is what a carry says, not its inverse.
+        greater, enough, fits = (Signal(name=name) for name in ("greater", "enough", "fits"))
         active = self.plan.active
         # The dividers begin; by lanes, not by cores.
         go, by_lanes = Signal(name="go"), Signal(name="by_lanes")
@@ -176,22 +173,29 @@ class Planner(Component):
                 m.d.sync += in_bits.eq(Cat(~w[WINDOW_BITS:].any() for w in windows))
                 m.next = "COMPARE"
             with m.State("COMPARE"):
-                m.d.sync += [less.eq(r < s), in_range.eq(Cat(self._in_range(w) for w in (r, s)))]
+                m.d.sync += greater.eq(r >= s)
+                for k, window in enumerate((r, s)):
+                    bits = range(0, WINDOW_BITS, 4)
+                    m.d.sync += [
+                        some[k].eq(Cat(window[bit : bit + 4].any() for bit in bits)),
+                        too_large[k].eq(window >= params.window_capacity + 1),
+                    ]
                 m.next = "SORT"
             with m.State("SORT"):
-                m.d.sync += [smaller.eq(Mux(less, r, s)), larger.eq(Mux(less, s, r))]
+                m.d.sync += [smaller.eq(Mux(greater, s, r)), larger.eq(Mux(greater, r, s))]
+                m.d.sync += in_range.eq(Cat(some[k].any() & ~too_large[k] for k in (0, 1)))
                 m.next = "COUNT"
             with m.State("COUNT"):
-                m.d.sync += few.eq(smaller < params.cores)
+                m.d.sync += enough.eq(smaller >= params.cores)
                 m.next = "CHOOSE"
             with m.State("CHOOSE"):
-                m.d.sync += active.eq(Mux(few, smaller, params.cores))
+                m.d.sync += active.eq(Mux(enough, params.cores, smaller))
                 m.next = "MULTIPLY"
             with m.State("MULTIPLY"):
                 m.d.sync += room.eq(active * params.segment_tuples)
                 m.next = "CHECK"
             with m.State("CHECK"):
-                m.d.sync += fits.eq(larger <= room)
+                m.d.sync += fits.eq(room >= larger)
                 m.next = "VERDICT"
             with m.State("VERDICT"):
                 m.d.sync += self.legal.eq(in_range.all() & in_bits.all() & fits)
@@ -208,9 +212,12 @@ class Planner(Component):
         done: Signal,
     ) -> None:
         """Build the states that divide: tuples by cores, then slots by lanes."""
-        params, divided = self.params, dividers["r"].done & ~go
+        params = self.params
+        # A cycle late; not before the dividers have begun.
+        divided = Signal()
+        m.d.sync += divided.eq(dividers["r"].done & ~go)
         with m.State("DIVIDE"):
-            m.d.sync += [by_lanes.eq(0), done.eq(~self.legal)]
+            m.d.sync += [by_lanes.eq(0), done.eq(~self.legal), divided.eq(0)]
             with m.If(self.legal):
                 m.d.sync += go.eq(1)
                 m.next = "SEGMENTS"
@@ -220,10 +227,12 @@ class Planner(Component):
             # The dividers begin in this state's first cycle.
             m.d.sync += by_lanes.eq(1)
             with m.If(divided):
-                for side, divider in dividers.items():
-                    m.d.sync += self.plan[f"longer_{side}"].eq(divider.remainder)
-                m.d.sync += go.eq(1)
-                m.next = "SLOTS"
+                m.next = "LONGER"
+        with m.State("LONGER"):
+            for side, divider in dividers.items():
+                m.d.sync += self.plan[f"longer_{side}"].eq(divider.remainder)
+            m.d.sync += [go.eq(1), divided.eq(0)]
+            m.next = "SLOTS"
         with m.State("SLOTS"), m.If(divided):
             m.next = "LAST"
         with m.State("LAST"):
@@ -231,7 +240,7 @@ class Planner(Component):
                 last, longer = self.plan[f"last_{side}"], self.plan[f"last_longer_{side}"]
                 # The last slot of a longer segment has the number of a shorter one's tuples.
                 m.d.sync += [longer.word.eq(divider.quotient), longer.lane.eq(divider.remainder)]
-                with m.If(divider.exact):
+                with m.If(divider.remainder[: len(last.lane)] == 0):
                     before = divider.quotient[: len(last.word)] - 1
                     m.d.sync += [last.word.eq(before), last.lane.eq(params.lanes - 1)]
                 with m.Else():

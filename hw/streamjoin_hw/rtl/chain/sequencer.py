@@ -175,6 +175,7 @@ class Sequencer(Component):
         with m.FSM():
             self._admit(m, planner, w)
             self._finish(m, w)
+        self._push_bubbles(m, planner, w)
         self._schedule(m, planner, w)
         return m
 
@@ -204,10 +205,9 @@ class Sequencer(Component):
                 m.next = "PLAN"
         with m.State("RUN"):
             m.d.comb += self.running.eq(1)
-            m.d.sync += [w.listens.eq(1), w.bubbles.eq(planner.window)]
+            m.d.sync += w.listens.eq(1)
             with m.If(w.all_in):
                 # Without tuples of one side there is no pair left to meet.
-                m.d.sync += w.has_bubbles.eq(w.met_both)
                 with m.If(w.met_both):
                     m.next = "DRAIN"
                 with m.Else():
@@ -215,21 +215,15 @@ class Sequencer(Component):
 
     def _finish(self, m: Module, w: "_Wires") -> None:
         """Build the states that end an input."""
-        is_last = payload_of(1, name="is_last")
         m.d.sync += [
             w.still.eq(0),
-            # A step takes two cycles, so that it is known when the next bubble is pushed.
-            is_last.eq(w.bubbles == 1),
             w.due.eq(w.long_still | (w.due & ~self.end.ready)),
             w.given.eq(0),
             w.was_given.eq(w.given),
         ]
-        m.d.comb += w.push_bubble.eq(w.has_bubbles & w.steppable)
         finishing = [self.running.eq(1), self.draining.eq(1)]
         with m.State("DRAIN"):
             m.d.comb += finishing
-            with m.If(w.push_bubble):
-                m.d.sync += [w.bubbles.eq(w.bubbles - 1), w.has_bubbles.eq(~is_last)]
             with m.If(~w.has_bubbles):
                 m.next = "FLUSH"
         with m.State("FLUSH"):
@@ -246,6 +240,29 @@ class Sequencer(Component):
             m.d.comb += [w.clear.eq(1), self.drained.eq(1)]
             m.d.sync += [w.ended.eq(0), w.seen_r.eq(0), w.seen_s.eq(0)]
             m.next = "PLAN"
+
+    def _push_bubbles(self, m: Module, planner: Planner, w: "_Wires") -> None:
+        """Build the count of a drain's bubbles: as many as the window of R has tuples."""
+        # Those that were not pushed yet, a cycle late; whether there are fewer than four, later.
+        bubbles, few, pushed = Signal(WINDOW_BITS), Signal(name="few"), Signal(name="pushed")
+        is_last, begun, begins = payload_of(1, name="is_last"), Signal(name="begun"), Signal()
+        m.d.comb += [
+            w.push_bubble.eq(w.has_bubbles & w.steppable),
+            # All tuples are in until the input ends: once the drain has begun, it does not again.
+            begins.eq(w.all_in & w.met_both & ~begun),
+        ]
+        m.d.sync += [
+            begun.eq(w.met_both & (begun | w.all_in)),
+            w.has_bubbles.eq(begins | (w.has_bubbles & ~(w.steppable & is_last))),
+            pushed.eq(w.push_bubble),
+            few.eq(bubbles[2:] == 0),
+            # A step takes two cycles, so that it is known when the next bubble is pushed.
+            is_last.eq(few & (bubbles[:2] == Mux(pushed, 2, 1))),
+        ]
+        with m.If(pushed):
+            m.d.sync += bubbles.eq(bubbles - 1)
+        with m.Elif(~w.has_bubbles):
+            m.d.sync += bubbles.eq(planner.window)
 
     def _schedule(self, m: Module, planner: Planner, w: "_Wires") -> None:
         """Build the scan counter and the registers of command and entering tuple."""
@@ -340,8 +357,7 @@ class _Wires:
         self.seen_s = Signal()
         # Tuples of both sides were seen, a cycle ago.
         self.met_both = Signal()
-        # Bubbles of a drain that were not pushed yet, and whether there are any.
-        self.bubbles = Signal(WINDOW_BITS)
+        # Bubbles of a drain are to be pushed.
         self.has_bubbles = Signal()
         # A step may be commanded: from a register.
         self.steppable = Signal()
