@@ -107,9 +107,7 @@ WIDE_SCAN = Fault(
     "beyond.eq(self.scan_word > filled_words)",
     "a scan takes a word for filled that is not",
 )
-NO_DRAIN = Fault(
-    "rtl.chain.sequencer", "w.all_in & w.met_both & ~begun", "0", "no bubbles"
-)
+NO_DRAIN = Fault("rtl.chain.sequencer", "w.all_in & w.met_both & ~begun", "0", "no bubbles")
 LATE_EXPIRY = Fault(
     "rtl.intake",
     "full[which].eq(full[which] | (comes & last))",
