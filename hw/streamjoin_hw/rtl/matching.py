@@ -269,7 +269,6 @@ class Matcher(Component):
         self.params = params
         self.is_met = is_met
         self.free_words = free_words
-        self.words = queue_words(params, free_words)
         layout = met_layout(params) if is_met else result_layout(params)
         r_slot, s_slot = slot_layout(r_layout(params)), slot_layout(s_layout(params))
         super().__init__(
@@ -293,7 +292,8 @@ class Matcher(Component):
         m = Module()
         params, probe_side = self.params, self.probe_side
 
-        m.submodules.queue = queue = ResultQueue(word_layout(params), self.words, self.free_words)
+        words = queue_words(params, self.free_words)
+        m.submodules.queue = queue = ResultQueue(word_layout(params), words, self.free_words)
 
         # Cycle 1: compare, in parts. Cycle 2: whether all parts of a side's are 1. Whether a slot
         # counts goes beside them.

@@ -146,7 +146,8 @@ class Planner(Component):
         )
         # Neither window is 0 or above the capacity: so say the lower bits, and those above them.
         in_range, in_bits, too_large = Signal(2), Signal(2), Signal(2)
-        some = Signal(data.ArrayLayout(WINDOW_BITS // 4, 2))
+        fours = range(0, WINDOW_BITS, 4)
+        some = Signal(data.ArrayLayout(len(fours), 2))
         room = Signal(WINDOW_BITS + 1)
         # What is compared decides a cycle later, and is what a carry says, not its inverse.
         greater, enough, fits = (Signal(name=name) for name in ("greater", "enough", "fits"))
@@ -175,9 +176,8 @@ class Planner(Component):
             with m.State("COMPARE"):
                 m.d.sync += greater.eq(r >= s)
                 for k, window in enumerate((r, s)):
-                    bits = range(0, WINDOW_BITS, 4)
                     m.d.sync += [
-                        some[k].eq(Cat(window[bit : bit + 4].any() for bit in bits)),
+                        some[k].eq(Cat(window[bit : bit + 4].any() for bit in fours)),
                         too_large[k].eq(window >= params.window_capacity + 1),
                     ]
                 m.next = "SORT"
