@@ -165,6 +165,16 @@ ARRAY_MUTATIONS = {
         "test_handshake.py::test_random_inputs_are_exact[3-0.0-0.0]",
         "pairs missing",
     ),
+    "drain-long": Mutation(
+        Fault(
+            "rtl.chain.sequencer",
+            "Mux(pushed, 2, 1)",
+            "1",
+            "a bubble that was pushed in the cycle before is not counted",
+        ),
+        "test_segments.py::test_a_drain_pushes_as_many_bubbles_as_the_window_has_tuples[windows1]",
+        "steps == windows[0]",
+    ),
     "drain-twice": Mutation(
         Fault(
             "rtl.chain.sequencer",

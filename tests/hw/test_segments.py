@@ -6,8 +6,16 @@ import numpy as np
 import pytest
 from tests.hw.checks import simulate
 
-from streamjoin_common.contract import WINDOW_BITS, DesignParams, ParameterError, active_cores
+from streamjoin_common.contract import (
+    SIDE_R,
+    SIDE_S,
+    WINDOW_BITS,
+    DesignParams,
+    ParameterError,
+    active_cores,
+)
 from streamjoin_hw.rtl.chain.segments import Divider, Planner
+from streamjoin_hw.rtl.chain.sequencer import Sequencer
 
 SEED = 3
 
@@ -79,3 +87,37 @@ def test_a_plan_adds_up_to_the_windows(cores: int, segment: int, lanes: int) -> 
                 assert last_word == (longest - 1) // lanes
 
     simulate(planner, testbench)
+
+
+@pytest.mark.parametrize("windows", [(1, 1), (2, 1), (3, 1), (4, 1), (5, 7), (8, 8), (37, 9)])
+def test_a_drain_pushes_as_many_bubbles_as_the_window_has_tuples(windows: tuple[int, int]) -> None:
+    """With a window of S of one tuple a bubble follows the one before it after two cycles."""
+    sequencer = Sequencer(DesignParams(cores=2, segment_tuples=40, lanes=2))
+
+    async def testbench(ctx: Any) -> None:
+        for port, window in zip((sequencer.window_r, sequencer.window_s), windows, strict=True):
+            ctx.set(port, window)
+        for port in (sequencer.enable, sequencer.complete, sequencer.end.ready):
+            ctx.set(port, 1)
+        await ctx.tick().until(sequencer.open)
+        for side in (SIDE_R, SIDE_S):
+            ctx.set(sequencer.took, 1)
+            ctx.set(sequencer.took_last, side == SIDE_S)
+            await ctx.tick()
+            ctx.set(sequencer.took, 0)
+            ctx.set(sequencer.i.p.side, side)
+            ctx.set(sequencer.i.valid, 1)
+            await ctx.tick().until(sequencer.i.ready)
+            ctx.set(sequencer.i.valid, 0)
+        steps = 0
+        for _ in range(2_000):
+            _, _, step, entered, drained = await ctx.tick().sample(
+                sequencer.command.step_r, sequencer.r_entry.valid, sequencer.drained
+            )
+            steps += step and not entered
+            if drained:
+                break
+        assert drained
+        assert steps == windows[0]
+
+    simulate(sequencer, testbench)
