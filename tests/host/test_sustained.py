@@ -111,6 +111,31 @@ def test_latencies_are_those_of_replays_at_shares_of_the_rate_that_was_found(
     assert sustained.under_loads(join, nothing, sustained.LOADS, check) is nothing
 
 
+class Compiling(Modelled):
+    """A queue whose first run compiles before it does anything."""
+
+    compiles_s = 30.0
+
+    def __call__(self, engine: Any, job: Job, *given: Any, **named: Any) -> Any:
+        outcome = super().__call__(engine, job, *given, **named)
+        if job.arrival == "instant":
+            took_s, self.compiles_s = self.compiles_s + job.tuples / self.at_rest, 0.0
+            outcome.metrics["throughput_tuples_per_s"] = job.tuples / took_s
+        return outcome
+
+
+def test_the_search_begins_at_the_throughput_of_a_run_that_compiles_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    model = Compiling(90_000, 60_000)
+    monkeypatch.setattr(run, "run", model)
+    found = sustained.search(join_of(job_of()), 0.05, check, lambda _: None)
+    assert found.at_rest_tuples_per_s == pytest.approx(60_000)
+    assert min(model.rates) == pytest.approx(60_000)
+    assert found.best is not None
+    assert 0.95 * 90_000 <= found.best.rate_tuples_per_s <= 93_000
+
+
 class Disturbed(Modelled):
     """A queue that others hold up in some of the replays, counted from 0."""
 

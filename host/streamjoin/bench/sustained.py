@@ -190,14 +190,16 @@ def search(
             f"{job.r.source}: all tuples arrive at once, so there is no rate to search"
         )
     natural = job.tuples / span_s
-    # At rest first: that compiles, and is where to begin.
+    # At rest first, which is where to begin: the first run compiles, the second says how fast.
     resting = join.arriving("instant")
     prepared = resting.prepare()  # kept: a replay reads R from the same store
     at_rest = resting.run(prepared=prepared)
-    throughput = float(at_rest.metrics["throughput_tuples_per_s"])
     highest = float("inf")
-    if MIN_REPLAY_S and not _is_simulated(at_rest):
-        highest = job.tuples / MIN_REPLAY_S
+    if not _is_simulated(at_rest):
+        at_rest = resting.run(prepared=prepared)
+        if MIN_REPLAY_S:
+            highest = job.tuples / MIN_REPLAY_S
+    throughput = float(at_rest.metrics["throughput_tuples_per_s"])
     attempts: list[Attempt] = []
     rate = min(throughput, highest)
     while rate:
@@ -213,9 +215,6 @@ def search(
                 rate = min(CLIMB * low, highest) if high == NO_BOUND else (low + high) / 2
         elif low < highest and not _is_simulated(at_rest) and _is_open(_at(attempts, high)):
             rate = high
-    if low >= highest:  # so short a run at rest is all compiling: it is no hint without another
-        again = resting.run(prepared=prepared)
-        throughput = max(throughput, float(again.metrics["throughput_tuples_per_s"]))
     return Sustained(
         join.engine.name,
         job.threads,
