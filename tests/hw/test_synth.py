@@ -152,6 +152,14 @@ def test_a_tool_that_takes_too_long_is_given_up() -> None:
             "--each is one integer, as in 4, not '2,4'",
         ),
         (
+            ("scale", "--target", "lifcl-40", "--passes", "2", *SMALL, "--out", "here"),
+            "--passes is for what is routed: give --target ecp5-85k without --no-route",
+        ),
+        (
+            ("scale", "--target", "ecp5-85k", "--passes", "10", *SMALL, "--out", "here"),
+            "--passes must be from 1 to 9, not 10",
+        ),
+        (
             ("scale", "--target", "xc7z020", "--each", "4", *SMALL, "--out", "here"),
             "--each compares clocks, and this study has none: give --target ecp5-85k or lifcl-40, "
             "without --no-route and --board-top",

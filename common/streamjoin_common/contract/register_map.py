@@ -267,7 +267,7 @@ def registers(params: DesignParams) -> tuple[Register, ...]:
             "status",
             0x24,
             "ro",
-            "What the design is doing now.",
+            "What the design is doing, up to three cycles late.",
             fields=(
                 RegisterField(
                     "idle", 0, 1, "Empty: no tuple held, no result owed; some cycles late."

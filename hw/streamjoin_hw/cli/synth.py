@@ -22,6 +22,7 @@ BOARD_SUFFIX = "-board"
 USUAL_CLOCK_MHZ = 100.0
 USUAL_DEADLINE_S = 3600
 MAX_DEADLINE_S = 5 * 3600
+MAX_PASSES = 9
 """Below ``cache.ABANDONED_S``: the folder of a tool that still runs is somebody's."""
 
 
@@ -76,6 +77,7 @@ def configure_run(action: argparse.ArgumentParser) -> None:
     )
     for flag, kind, default, name, help_line in (
         ("--clock", float, USUAL_CLOCK_MHZ, "MHZ", "clock to aim at in MHz"),
+        ("--passes", int, 1, "COUNT", "placements; each keeps cores together by the one before"),
         ("--deadline", float, USUAL_DEADLINE_S, "SECONDS", "each tool may take this long"),
     ):
         action.add_argument(flag, type=kind, default=default, metavar=name, help=help_line)
@@ -112,16 +114,22 @@ def settings_of(arguments: argparse.Namespace, target: Target, seed: int) -> "Se
     for flag, value, minimum, maximum in (
         ("--clock", arguments.clock, 1, 1000),
         ("--seed", seed, 0, 2**31 - 1),
+        ("--passes", arguments.passes, 1, MAX_PASSES),
         ("--deadline", arguments.deadline, 1, MAX_DEADLINE_S),
     ):
         if not minimum <= value <= maximum:
             raise UsageError(f"{flag} must be from {minimum} to {maximum}, not {value:g}")
     is_routed = target.has_timing and not arguments.no_route
+    if arguments.passes > 1 and not (is_routed and target.router and target.router.fixes_registers):
+        raise UsageError(
+            "--passes is for what is routed: give --target ecp5-85k without --no-route"
+        )
     return Settings(
         routed=not arguments.no_route,
         flat=arguments.flat,
         clock_hz=arguments.clock * 1e6,
         seed=seed,
+        passes=arguments.passes,
         top=BOARD_TOP if arguments.board_top else HARNESS_TOP if is_routed else DESIGN_TOP,
         deadline_s=arguments.deadline,
     )

@@ -129,8 +129,8 @@ LAZY_STORE = Fault(
 )
 FULL_FIFO = Fault(
     "rtl.queues",
-    "waits.at_least(3)",
     "waits.at_least(2)",
+    "waits.at_least(1)",
     "the last word that waits is taken to be followed by another",
 )
 HASTY_HEADER = Fault(

@@ -54,15 +54,15 @@ class LateCount:
         self._maximum = maximum
         self._is_unary = maximum <= UNARY
         shape = maximum if self._is_unary else range(maximum + 1)
-        self._came, self._went, self._late = counts = [
+        self._moved, self._came, self._late = counts = [
             Signal(of, name=name, reset_less=clear is not None)
-            for name, of in (("came", 1), ("went", 1), ("late_count", shape))
+            for name, of in (("moved", 1), ("came", 1), ("late_count", shape))
         ]
-        m.d.sync += [self._came.eq(enters), self._went.eq(leaves)]
+        m.d.sync += [self._moved.eq(enters ^ leaves), self._came.eq(enters)]
         more, fewer = self._late + 1, self._late - 1
         if self._is_unary:
             more, fewer = Cat(1, self._late), self._late >> 1
-        with m.If(self._came ^ self._went):
+        with m.If(self._moved):
             m.d.sync += self._late.eq(Mux(self._came, more, fewer))
         if clear is not None:
             with m.If(clear):
@@ -71,7 +71,7 @@ class LateCount:
     def at_least(self, number: int) -> Value:
         """Return whether there are at least so many, 1 or more; from registers."""
         more, as_many, fewer = (self._late_at_least(number + by) for by in (-1, 0, 1))
-        return Mux(self._came == self._went, as_many, Mux(self._came, more, fewer))
+        return Mux(self._moved, Mux(self._came, more, fewer), as_many)
 
     def _late_at_least(self, number: int) -> Value:
         """Return whether the late count is at least so much, by LUTs and no carry chain."""
@@ -297,8 +297,7 @@ class ResultQueue(Component):
         m.submodules.memory = memory
         write, read = memory.write_port(), memory.read_port(domain="sync")
         begin, end = (Signal(range(places), name=name) for name in ("begin", "end"))
-        # Some word waits, and one only.
-        some, one, goes = (Signal(name=name) for name in ("some", "one", "goes"))
+        some, goes = (Signal(name=name) for name in ("some", "goes"))  # some word waits; one goes
         waits = LateCount(m, self.write, goes, self.words - 1)
         m.d.comb += [
             goes.eq(some & (~self.is_there | self.take)),
@@ -312,12 +311,10 @@ class ResultQueue(Component):
         ]
         with m.If(goes):
             m.d.sync += begin.eq(begin + 1)
-        # Known before it is decided that one leaves: whether one is left then.
-        left = Mux(self.write, one, ~waits.at_least(3))
         m.d.sync += [
-            one.eq(Mux(goes, left, Mux(self.write, ~some, one))),
             end.eq(end + self.write),
-            some.eq(self.write | (some & ~(goes & one))),
+            # One that waits alone stays where the head is there and not taken.
+            some.eq(self.write | waits.at_least(2) | (some & self.is_there & ~self.take)),
             self.is_there.eq(goes | (self.is_there & ~self.take)),
         ]
         lost = Signal()

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from amaranth.hdl import Cat, ClockDomain, DomainRenamer, Module, Signal
+from amaranth.hdl import Cat, ClockDomain, DomainRenamer, Module, Signal, Value
 from amaranth.lib.wiring import In, Out
 
 from streamjoin_common.contract import (
@@ -113,7 +113,6 @@ class Top(Component):
         m.submodules.design = design = Join(self.params, by_reference=self.by_reference)
 
         restart = self.restart
-        output_stalled = Signal()
         m.d.comb += [control.rst.eq(~self.aresetn), work.rst.eq(restart)]
         offered_waits = design.o.valid & ~self.m_axis_results_tready
         waits = offered_waits if self.waits is None else self.waits
@@ -167,8 +166,7 @@ class Top(Component):
             design.o.ready.eq(self.m_axis_results_tready),
         ]
 
-        m.d.comb += output_stalled.eq(self.m_axis_results_tvalid & ~self.m_axis_results_tready)
-        self._count(m, design, counters)
+        output_stalled = self._count(m, design, counters)
         if self.params.timestamp_bits:
             m.d.comb += [design.time_r.eq(file.set_time_r), design.time_s.eq(file.set_time_s)]
         status = self._status(m, design, output_stalled)
@@ -187,8 +185,8 @@ class Top(Component):
                 m.d.comb += target.eq(getattr(counters, name))
         return m
 
-    def _count(self, m: Module, design: Any, counters: Counters) -> None:
-        """Say what is counted."""
+    def _count(self, m: Module, design: Any, counters: Counters) -> Value:
+        """Say what is counted; return whether the output is stalled, a cycle late."""
         # A cycle late: what the ports say comes from far, and each part of it ends in a flip-flop.
         offered, ready, is_s = (Signal(name=f"input_{n}") for n in ("offered", "ready", "is_s"))
         gives, accepted = (Signal(name=f"output_{n}") for n in ("offered", "ready"))
@@ -219,6 +217,7 @@ class Top(Component):
                 m.d.comb += counters.result.eq(2)
         if self.params.timestamp_bits:
             m.d.comb += counters.evict.eq(design.evicted)
+        return gives & ~accepted
 
     def _settings(self, m: Module, design: Any, file: Any) -> None:
         """Hand over what is set at run time beside the windows."""
@@ -257,7 +256,7 @@ class Top(Component):
         return {"index_reads": reads, "displaced": displaced, **held}
 
     def _status(self, m: Module, design: Any, output_stalled: Any) -> Signal:
-        """Put the status together, each bit where the contract has it, two cycles late."""
+        """Put the status together, each bit where the contract has it, two cycles late or three."""
         (status_register,) = (each for each in registers(self.params) if each.name == "status")
         status = Signal(32)
         for flag in status_register.fields:

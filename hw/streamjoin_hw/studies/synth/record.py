@@ -197,6 +197,7 @@ def _run(
                 work,
                 clock_hz=settings.clock_hz,
                 seed=settings.seed,
+                passes=settings.passes,
                 deadline_s=settings.deadline_s,
                 heard=clocked,
             )

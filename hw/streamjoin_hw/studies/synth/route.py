@@ -11,14 +11,20 @@ from typing import Any
 from streamjoin_common.errors import ToolError
 from streamjoin_hw.flow import toolchain
 from streamjoin_hw.flow.yowasp import environment, program
+from streamjoin_hw.rtl.core_array import CORE_MODULE
 from streamjoin_hw.studies.synth.area import NETLIST_NAME, Use
+from streamjoin_hw.studies.synth.gather import gather
 from streamjoin_hw.studies.synth.targets import Router, Target
 
 PLACER = ("--placer-heap-timingweight", "60")
 """Options of nextpnr: six times its weight for paths that miss the clock, for the same time."""
 
+ROUTING = ("--tmg-ripup",)
+"""Options of nextpnr: wires of paths that miss the clock are routed anew, up to 50 times."""
+
 REPORT_NAME = "route.json"
 PLACES_NAME = "places.pdc"
+PLACED_NAME = "placed.json"
 
 STAGES = (
     (re.compile(r"Packing "), "pack"),
@@ -66,6 +72,7 @@ def place_and_route(
     clock_hz: float,
     seed: int,
     deadline_s: float,
+    passes: int = 1,
     constraints: Path | None = None,
     heard: Callable[[str], None] | None = None,
 ) -> Routed:
@@ -82,7 +89,9 @@ def place_and_route(
     seed : int
         Of the placer.
     deadline_s : float
-        Seconds that it may take.
+        Seconds that each run of nextpnr may take.
+    passes : int
+        Placements, one after the other; between them :func:`~.gather.gather` fixes registers.
     constraints : Path, optional
         Pins and clocks. Without, the ports are those of the harness, or are put on some pins.
     heard : callable taking str, optional
@@ -113,17 +122,27 @@ def place_and_route(
         program(f"yowasp-{router.program}"),
         *router.options,
         *(("--router", router.algorithm) if router.algorithm else ()),
-        *PLACER,
-        *("--json", NETLIST_NAME, "--report", REPORT_NAME, *router.written),
+        *(*PLACER, *ROUTING),
+        *("--json", NETLIST_NAME),
         *("--freq", f"{clock_hz / 1e6:g}", "--timing-allow-fail", "--seed", str(seed)),
         *pins,
     ]
+
+    def run(*options: str, heard: Callable[[str], None] | None = None) -> None:
+        output, status = toolchain.output_of(
+            [*command, *options], environment(), deadline_s, "nextpnr", folder, heard=heard
+        )
+        if status:
+            raise RouteError(_failure(output, target))
+
+    for number in range(1, passes):
+        if heard is not None:
+            heard(f"pass {number}")
+        run("--no-route", "--write", PLACED_NAME)
+        if not gather(folder / NETLIST_NAME, folder / PLACED_NAME, CORE_MODULE):
+            break
     listener = None if heard is None else _Stages(heard)
-    output, status = toolchain.output_of(
-        command, environment(), deadline_s, "nextpnr", folder, heard=listener
-    )
-    if status:
-        raise RouteError(_failure(output, target))
+    run("--report", REPORT_NAME, *router.written, heard=listener)
     return read_report(json.loads((folder / REPORT_NAME).read_text()), router)
 
 

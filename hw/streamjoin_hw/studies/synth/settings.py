@@ -10,8 +10,9 @@ from streamjoin_common.contract import DesignParams
 from streamjoin_hw.flow import emit
 from streamjoin_hw.flow.yowasp import version
 from streamjoin_hw.studies.synth import area
+from streamjoin_hw.studies.synth.gather import ANCHORS, FAR
 from streamjoin_hw.studies.synth.harness import harness_verilog
-from streamjoin_hw.studies.synth.route import PLACER
+from streamjoin_hw.studies.synth.route import PLACER, ROUTING
 from streamjoin_hw.studies.synth.targets import Target
 
 DESIGN_TOP, BOARD_TOP, HARNESS_TOP, SELFTEST_TOP = "design", "board", "harness", "selftest"
@@ -33,6 +34,8 @@ class Settings:
         The clock that place and route aims at.
     seed : int
         Of the placer.
+    passes : int
+        Placements, one after the other, between which registers of torn cores are fixed.
     top : str
         What is synthesised, one of :data:`DESIGN_TOP` and the others.
     copies : int
@@ -45,6 +48,7 @@ class Settings:
     flat: bool = False
     clock_hz: float = 100e6
     seed: int = 1
+    passes: int = 1
     top: str = DESIGN_TOP
     copies: int = 1
     deadline_s: float = 3600.0
@@ -56,10 +60,16 @@ class Settings:
             "flat": self.flat,
             "flow": area.flow_digest(target, params),
         }
-        if self.routed and target.has_timing:
-            plain |= {"clock_hz": self.clock_hz, "seed": self.seed, "placer": " ".join(PLACER)}
-            if target.router is not None and target.router.algorithm:
-                plain["router"] = target.router.algorithm
+        if self.routed and target.router is not None:
+            algorithm = [target.router.algorithm] if target.router.algorithm else []
+            plain |= {
+                "clock_hz": self.clock_hz,
+                "seed": self.seed,
+                "placer": " ".join(PLACER),
+                "router": " ".join([*algorithm, *ROUTING]),
+            }
+            if self.passes > 1:
+                plain |= {"passes": self.passes, "anchors": ANCHORS, "far": FAR}
         if self.top != DESIGN_TOP:
             plain["top"] = self.top
         if self.copies > 1:

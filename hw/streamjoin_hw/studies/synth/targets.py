@@ -92,6 +92,8 @@ class Router:
         Options that write the routed design.
     algorithm : str
         Which of nextpnr's routers; empty: its default.
+    fixes_registers : bool
+        Whether :func:`~.gather.gather` knows its tiles.
     takes_constant_carries : bool
         Whether it takes a carry chain that begins with a constant, as Yosys writes it.
     """
@@ -104,6 +106,7 @@ class Router:
     places: str = ""
     written: tuple[str, ...] = ()
     algorithm: str = ""
+    fixes_registers: bool = False
     takes_constant_carries: bool = True
 
 
@@ -118,6 +121,7 @@ ECP5 = Router(
     "6",
     "--lpf",
     written=("--textcfg", CONFIG_NAME),
+    fixes_registers=True,
 )
 
 _NEXUS_SITES = {"clk": "K1", "serial_in": "N14", "serial_out": "M14"}

@@ -1,0 +1,126 @@
+"""Registers that are fixed near the middle of their core, by where a placement has put them."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from streamjoin_hw.studies.synth import gather, route
+from streamjoin_hw.studies.synth.targets import TARGETS
+
+CORE = "core"
+
+
+def cell(kind: str, inputs: dict[str, int], output: int) -> dict[str, Any]:
+    ports = dict.fromkeys(inputs, "input") | {"Q": "output"}
+    wires = {name: [bit] for name, bit in inputs.items()} | {"Q": [output]}
+    return {"type": kind, "attributes": {}, "port_directions": ports, "connections": wires}
+
+
+def written(folder: Path, where: dict[str, tuple[int, int]]) -> tuple[Path, Path]:
+    """A design of two cores, and where a placement has put its cells.
+
+    A core has 30 LUTs of one output, a register that one of them feeds, and three that none does.
+    """
+    luts = {f"lut{k}": cell("LUT4", {"A": 90 + k}, 10 + k) for k in range(30)}
+    registers = {"fed": cell("TRELLIS_FF", {"DI": 10}, 50)} | {
+        f"plain{k}": cell("TRELLIS_FF", {"DI": 60 + k}, 51 + k) for k in range(3)
+    }
+    cores = {name: {"type": CORE} for name in ("a", "b")}
+    netlist, placed = folder / "netlist.json", folder / "placed.json"
+    modules = {"top": {"cells": cores}, CORE: {"cells": luts | registers}}
+    netlist.write_text(json.dumps({"modules": modules}))
+    cells = {}
+    for core, column in (("a", 10), ("b", 40)):
+        for number, name in enumerate([*luts, *registers]):
+            x, y = where.get(f"{core}.{name}", (column + number % 2, 20 + number // 2 % 3))
+            attributes = {"NEXTPNR_BEL": f"X{x}/Y{y}/SLICEB.FF1"}
+            cells[f"{core}.{name}"] = {"attributes": attributes}
+    cells["pin"] = {"attributes": {"NEXTPNR_BEL": "X0/Y0/PIOA"}}
+    placed.write_text(json.dumps({"modules": {"top": {"cells": cells}}}))
+    return netlist, placed
+
+
+def fixed_in(netlist: Path) -> dict[str, str]:
+    design = json.loads(netlist.read_text())["modules"]
+    return {
+        f"{instance}.{name}": attributes["BEL"]
+        for instance, core in design["top"]["cells"].items()
+        for name, each in design[core["type"]]["cells"].items()
+        if "BEL" in (attributes := each["attributes"])
+    }
+
+
+def test_far_registers_that_nothing_else_feeds_are_fixed_in_tiles_near_the_middle(
+    tmp_path: Path,
+) -> None:
+    far = {"a.plain0": (70, 70), "a.plain2": (60, 60), "a.fed": (80, 80), "a.lut3": (90, 90)}
+    netlist, placed = written(tmp_path, far)
+    assert gather.gather(netlist, placed, CORE) == 2
+    fixed = fixed_in(netlist)
+    assert set(fixed) == {"a.plain0", "a.plain2"}, "the other core has one module with no position"
+    assert fixed["a.plain0"] != fixed["a.plain2"]
+    for bel in fixed.values():
+        tile, _, register = bel.rpartition("/")
+        assert register == "SLICEA.FF0"
+        assert tile in {f"X{x}/Y{y}" for x in (10, 11) for y in (20, 21, 22)}
+
+
+def test_what_was_fixed_stays_so_and_follows_the_middle(tmp_path: Path) -> None:
+    netlist, placed = written(tmp_path, {"a.plain1": (70, 70)})
+    assert gather.gather(netlist, placed, CORE) == 1
+    design = netlist.read_text()
+    # In the next placement the register is near the middle, and the core is elsewhere.
+    there = {f"a.lut{k}": (100 + k % 2, 60 + k // 2 % 3) for k in range(30)}
+    _, placed = written(tmp_path, {**there, "a.plain1": (100, 60), "a.plain0": (10, 20)})
+    netlist.write_text(design)
+    assert gather.gather(netlist, placed, CORE) == 3
+    fixed = fixed_in(netlist)
+    assert set(fixed) == {"a.plain0", "a.plain1", "a.plain2"}
+    assert all(bel.startswith("X10") for bel in fixed.values())
+
+
+def test_no_core_is_fixed_where_there_is_none(tmp_path: Path) -> None:
+    netlist, placed = written(tmp_path, {})
+    assert gather.gather(netlist, placed, "another") == 0
+    assert fixed_in(netlist) == {}
+
+
+def test_each_pass_but_the_last_one_places_and_gathers(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    ran: list[str] = []
+
+    def run(words: list[str], *_: Any, **__: Any) -> tuple[str, int]:
+        ran.append("place" if "--no-route" in words else "route")
+        assert words[words.index("--seed") + 1] == "2"
+        report = {
+            "fmax": {"clk": {"achieved": 150}},
+            "critical_paths": [],
+            "utilization": {each: {"used": 1, "available": 2} for each in cells},
+        }
+        (tmp_path / route.REPORT_NAME).write_text(json.dumps(report))
+        return "", 0
+
+    def gathered(netlist: Path, placed: Path, core: str) -> int:
+        assert (netlist.parent, netlist.name) == (tmp_path, "netlist.json")
+        assert (placed.name, core) == (route.PLACED_NAME, "streamjoin_core")
+        ran.append("gather")
+        return fixes
+
+    target = TARGETS["ecp5-85k"]
+    assert target.router is not None
+    cells = list(target.router.cells.values())
+    monkeypatch.setattr(route.toolchain, "output_of", run)
+    monkeypatch.setattr(route, "gather", gathered)
+    heard: list[str] = []
+    given: Any = {"clock_hz": 2e8, "seed": 2, "deadline_s": 60, "heard": heard.append}
+    fixes = 5
+    assert route.place_and_route(target, tmp_path, passes=3, **given).clock_hz == 150e6
+    assert ran == ["place", "gather", "place", "gather", "route"]
+    assert heard == ["pass 1", "pass 2"]
+    fixes = 0
+    ran.clear()
+    route.place_and_route(target, tmp_path, passes=3, **given)
+    assert ran == ["place", "gather", "route"], "another placement would be the same"
