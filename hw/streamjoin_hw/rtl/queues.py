@@ -54,15 +54,15 @@ class LateCount:
         self._maximum = maximum
         self._is_unary = maximum <= UNARY
         shape = maximum if self._is_unary else range(maximum + 1)
-        self._moved, self._came, self._late = counts = [
+        self._came, self._went, self._late = counts = [
             Signal(of, name=name, reset_less=clear is not None)
-            for name, of in (("moved", 1), ("came", 1), ("late_count", shape))
+            for name, of in (("came", 1), ("went", 1), ("late_count", shape))
         ]
-        m.d.sync += [self._moved.eq(enters ^ leaves), self._came.eq(enters)]
+        m.d.sync += [self._came.eq(enters), self._went.eq(leaves)]
         more, fewer = self._late + 1, self._late - 1
         if self._is_unary:
             more, fewer = Cat(1, self._late), self._late >> 1
-        with m.If(self._moved):
+        with m.If(self._came ^ self._went):
             m.d.sync += self._late.eq(Mux(self._came, more, fewer))
         if clear is not None:
             with m.If(clear):
@@ -71,7 +71,7 @@ class LateCount:
     def at_least(self, number: int) -> Value:
         """Return whether there are at least so many, 1 or more; from registers."""
         more, as_many, fewer = (self._late_at_least(number + by) for by in (-1, 0, 1))
-        return Mux(self._moved, Mux(self._came, more, fewer), as_many)
+        return Mux(self._came == self._went, as_many, Mux(self._came, more, fewer))
 
     def _late_at_least(self, number: int) -> Value:
         """Return whether the late count is at least so much, by LUTs and no carry chain."""
