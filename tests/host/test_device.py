@@ -105,7 +105,8 @@ def test_a_result_that_nobody_takes_leaves_an_empty_design(
     with model.ModelDevice(PARAMS, folder) as device:
 
         def stop(_results: Results) -> None:
-            assert any(device.status()["output_stalled"] for _ in range(3)), "some cycles late"
+            device.status()  # it tells of a stall three cycles late
+            assert device.status()["output_stalled"] == 1
             raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):

@@ -153,7 +153,13 @@ def test_a_tool_that_takes_too_long_is_given_up() -> None:
         ),
         (
             ("scale", "--target", "lifcl-40", "--passes", "2", *SMALL, "--out", "here"),
-            "--passes is for what is routed: give --target ecp5-85k without --no-route",
+            "--passes is for cores that are routed: give --target ecp5-85k without --no-route and "
+            "--flat",
+        ),
+        (
+            ("scale", "--target", "ecp5-85k", "--passes", "2", "--flat", *SMALL, "--out", "here"),
+            "--passes is for cores that are routed: give --target ecp5-85k without --no-route and "
+            "--flat",
         ),
         (
             ("scale", "--target", "ecp5-85k", "--passes", "10", *SMALL, "--out", "here"),

@@ -120,9 +120,11 @@ def settings_of(arguments: argparse.Namespace, target: Target, seed: int) -> "Se
         if not minimum <= value <= maximum:
             raise UsageError(f"{flag} must be from {minimum} to {maximum}, not {value:g}")
     is_routed = target.has_timing and not arguments.no_route
-    if arguments.passes > 1 and not (is_routed and target.router and target.router.fixes_registers):
+    has_cores = is_routed and not arguments.flat
+    if arguments.passes > 1 and not (has_cores and target.router and target.router.fixes_registers):
         raise UsageError(
-            "--passes is for what is routed: give --target ecp5-85k without --no-route"
+            "--passes is for cores that are routed: give --target ecp5-85k without --no-route "
+            "and --flat"
         )
     return Settings(
         routed=not arguments.no_route,
