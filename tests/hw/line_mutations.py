@@ -118,7 +118,7 @@ LINE_MUTATIONS = {
     "hold-of-one-line": Mutation(
         Fault(
             "rtl.chain.spread",
-            "return 10 + 2 * spread_levels(params)\n\n\ndef quiet",
+            "return 11 + 2 * spread_levels(params)\n\n\ndef quiet",
             "return 5 + 0 * spread_levels(params)\n\n\ndef quiet",
             "a core asks to hold when what is on its way to the lines has no room",
         ),
@@ -133,6 +133,16 @@ LINE_MUTATIONS = {
             "results of before a reset are given after it",
         ),
         "test_handshake.py::test_a_reset_in_the_middle_leaves_nothing_in_any_line[fast]",
+        "surplus",
+    ),
+    "reset-without-a-clear": Mutation(
+        Fault(
+            "rtl.chain.core",
+            "clear = Signal(init=1)",
+            "clear = Signal(init=1, reset_less=True)",
+            "tuples of before a reset stay in the rings",
+        ),
+        "test_handshake.py::test_a_reset_in_the_middle_leaves_an_empty_design[0.0]",
         "surplus",
     ),
     "cleared-before-the-reset": Mutation(

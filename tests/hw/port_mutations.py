@@ -36,6 +36,16 @@ PORT_MUTATIONS = {
         "test_ports.py::test_the_cycle_counter_has_64_bits",
         "assert",
     ),
+    "lower-half-too-soon": Mutation(
+        Fault(
+            "rtl.registers",
+            "lower.eq(low)",
+            "lower.eq(low + counted)",
+            "the lower half of the cycle counter does not wait for the carry",
+        ),
+        "test_ports.py::test_a_carry_reaches_both_halves_of_the_cycle_counter_at_once",
+        "assert",
+    ),
     "cycles-high-not-latched": Mutation(
         Fault(
             "rtl.registers",

@@ -87,40 +87,52 @@ def test_no_core_is_fixed_where_there_is_none(tmp_path: Path) -> None:
     assert fixed_in(netlist) == {}
 
 
-def test_each_pass_but_the_last_one_places_and_gathers(
+def test_the_best_of_several_placements_is_routed(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    ran: list[str] = []
+    """Each after the first begins with what is gathered from the best one before it."""
+    netlist, ran = tmp_path / "netlist.json", list[tuple[str, int, str]]()
+    clocks = {2: 150, 1002: 140, 2002: 160, 3002: 155}
 
     def run(words: list[str], *_: Any, **__: Any) -> tuple[str, int]:
-        ran.append("place" if "--no-route" in words else "route")
-        assert words[words.index("--seed") + 1] == "2"
+        seed = int(words[words.index("--seed") + 1])
+        if "--no-route" in words:
+            ran.append(("place", seed, netlist.read_text()))
+            (tmp_path / route.PLACED_NAME).write_text(f"as placed with seed {seed}")
+            slow = f"Info: Max frequency for clock 'clk': {clocks[seed]}.00 MHz (FAIL at 200 MHz)"
+            return f"{slow}\n{slow.replace('clk', 'fast').replace('1', '2')}\n", 0
+        ran.append(("route", seed, netlist.read_text()))
         report = {
-            "fmax": {"clk": {"achieved": 150}},
+            "fmax": {"clk": {"achieved": 190}},
             "critical_paths": [],
             "utilization": {each: {"used": 1, "available": 2} for each in cells},
         }
         (tmp_path / route.REPORT_NAME).write_text(json.dumps(report))
         return "", 0
 
-    def gathered(netlist: Path, placed: Path, core: str) -> int:
-        assert (netlist.parent, netlist.name) == (tmp_path, "netlist.json")
-        assert (placed.name, core) == (route.PLACED_NAME, "streamjoin_core")
-        ran.append("gather")
-        return fixes
+    def gathered(file: Path, placed: Path, core: str) -> int:
+        assert (file, core) == (netlist, "streamjoin_core")
+        file.write_text(f"{file.read_text()} + {placed.read_text().split()[-1]}")
+        return 1
 
     target = TARGETS["ecp5-85k"]
     assert target.router is not None
     cells = list(target.router.cells.values())
     monkeypatch.setattr(route.toolchain, "output_of", run)
     monkeypatch.setattr(route, "gather", gathered)
+    netlist.write_text("made")
     heard: list[str] = []
     given: Any = {"clock_hz": 2e8, "seed": 2, "deadline_s": 60, "heard": heard.append}
-    fixes = 5
-    assert route.place_and_route(target, tmp_path, passes=3, **given).clock_hz == 150e6
-    assert ran == ["place", "gather", "place", "gather", "route"]
-    assert heard == ["pass 1", "pass 2"]
-    fixes = 0
-    ran.clear()
-    route.place_and_route(target, tmp_path, passes=3, **given)
-    assert ran == ["place", "gather", "route"], "another placement would be the same"
+    routed = route.place_and_route(target, tmp_path, placements=4, **given)
+    assert routed.clock_hz == 190e6
+    assert ran == [
+        ("place", 2, "made"),
+        ("place", 1002, "made + 2"),
+        ("place", 2002, "made + 2"),
+        ("place", 3002, "made + 2 + 2002"),
+        ("route", 2002, "made + 2"),
+    ]
+    assert heard == [f"placement {number}" for number in (1, 2, 3, 4)]
+    assert list(routed.placements) == [
+        {"seed": seed, "estimated_hz": clock * 10**6} for seed, clock in clocks.items()
+    ]

@@ -166,8 +166,8 @@ def test_the_way_to_a_line_and_what_follows_from_it(cores: int, levels: int) -> 
     assert spread_levels(params) == levels
     # Of a result FIFO of the minimum depth some words are left to work with.
     words = hold_words(params)
-    assert words == 10 + 2 * levels < queue_words(params, words)
-    assert quiet_cycles(params) >= 6 + 2 * levels
+    assert words == 11 + 2 * levels < queue_words(params, words)
+    assert quiet_cycles(params) >= 7 + 2 * levels
 
 
 class Spreading(Elaboratable):
@@ -219,11 +219,11 @@ def test_every_line_hears_at_once_and_every_core_is_heard_at_once(cores: int) ->
             await ctx.tick()
             ctx.set(spreading.bits[k], 0)
             for cycle in range(1, 6):
-                assert ctx.get(spreading.any) == ctx.get(spreading.sum) == (cycle == levels + 1)
+                assert ctx.get(spreading.any) == ctx.get(spreading.sum) == (cycle == levels + 2)
                 await ctx.tick()
         for bit in spreading.bits:
             ctx.set(bit, 1)
-        await ctx.tick().repeat(levels + 1)
+        await ctx.tick().repeat(levels + 2)
         assert ctx.get(spreading.sum) == cores
 
     simulate(spreading, testbench)

@@ -1,5 +1,6 @@
 """What a driver sees at the ports: when band widths count, what counters count."""
 
+from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Any
 from unittest import mock
@@ -121,6 +122,29 @@ def test_the_cycle_counter_has_64_bits() -> None:
 
     with mock.patch.object(top, "Counters", LongRun):
         run(Top(DESIGNS["chain"]), scenario)
+
+
+class ShortHalves(Counters):
+    """A cycle counter whose lower half has 4 bits."""
+
+    HALF_BITS = 4
+    EVENTS = (("cycle", "cycles", 8),)
+
+
+def test_a_carry_reaches_both_halves_of_the_cycle_counter_at_once() -> None:
+    counters = ShortHalves(1)
+
+    async def testbench(ctx: Any) -> None:
+        counted, behind = 0, deque([0] * 3)
+        for cycle in range(600):
+            counts = cycle % 7 != 3
+            ctx.set(counters.cycle, counts)
+            counted += counts
+            behind.append(counted % 256)
+            await ctx.tick()
+            assert ctx.get(counters.cycles) == behind.popleft()
+
+    simulate(counters, testbench)
 
 
 def test_tuples_of_each_side_and_stalls_of_the_input_are_counted() -> None:

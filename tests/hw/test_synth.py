@@ -152,18 +152,18 @@ def test_a_tool_that_takes_too_long_is_given_up() -> None:
             "--each is one integer, as in 4, not '2,4'",
         ),
         (
-            ("scale", "--target", "lifcl-40", "--passes", "2", *SMALL, "--out", "here"),
-            "--passes is for cores that are routed: give --target ecp5-85k without --no-route and "
-            "--flat",
+            ("scale", "--target", "xc7z020", "--placements", "2", *SMALL, "--out", "here"),
+            "--placements is for designs that are routed: give --target ecp5-85k or lifcl-40, and "
+            "no --no-route",
         ),
         (
-            ("scale", "--target", "ecp5-85k", "--passes", "2", "--flat", *SMALL, "--out", "here"),
-            "--passes is for cores that are routed: give --target ecp5-85k without --no-route and "
-            "--flat",
+            ("synth", "--target", "lifcl-40", "--placements", "2", "--no-route", *SMALL),
+            "--placements is for designs that are routed: give --target ecp5-85k or lifcl-40, and "
+            "no --no-route",
         ),
         (
-            ("scale", "--target", "ecp5-85k", "--passes", "10", *SMALL, "--out", "here"),
-            "--passes must be from 1 to 9, not 10",
+            ("scale", "--target", "ecp5-85k", "--placements", "10", *SMALL, "--out", "here"),
+            "--placements must be from 1 to 9, not 10",
         ),
         (
             ("scale", "--target", "xc7z020", "--each", "4", *SMALL, "--out", "here"),

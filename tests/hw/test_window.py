@@ -19,6 +19,12 @@ def slot(number: int | None) -> dict[str, Any]:
     return {"valid": number is not None, "body": {"number": number or 0}}
 
 
+async def empty(ctx: Any, ring: SegmentRing) -> None:
+    ctx.set(ring.clear, 1)
+    await ctx.tick()
+    ctx.set(ring.clear, 0)
+
+
 @pytest.mark.parametrize(
     ("lanes", "length"),
     [(1, 1), (1, 2), (1, 7), (2, 1), (3, 2), (4, 4), (4, 5), (3, 8), (8, 8), (2, 7)],
@@ -47,6 +53,7 @@ def test_a_ring_behaves_as_a_queue_of_its_length(lanes: int, length: int) -> Non
 
     async def testbench(ctx: Any) -> None:
         ctx.set(ring.last, {"word": (length - 1) // lanes, "lane": (length - 1) % lanes})
+        await empty(ctx, ring)
         await ctx.tick()
         number = 0
         for steps in (0, 1, length, 3 * length + 2, 5 * length):
@@ -73,9 +80,7 @@ def test_a_ring_behaves_as_a_queue_of_its_length(lanes: int, length: int) -> Non
                     await ctx.tick()
             await ctx.tick()
             await scan(ctx, window)
-            ctx.set(ring.clear, 1)
-            await ctx.tick()
-            ctx.set(ring.clear, 0)
+            await empty(ctx, ring)
             await scan(ctx, deque())
             assert ctx.get(ring.oldest.valid) == 0
 

@@ -324,7 +324,7 @@ def registers(params: DesignParams) -> tuple[Register, ...]:
             "tuples_r",
             0x48,
             "ro",
-            "R tuples accepted since reset. Counters follow what they count within three cycles.",
+            "R tuples accepted since reset. Counters follow what they count within five cycles.",
         ),
         Register("tuples_s", 0x4C, "ro", "S tuples accepted since reset."),
         Register("results", 0x50, "ro", "Result beats handed over since reset."),

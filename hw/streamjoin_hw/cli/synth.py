@@ -22,7 +22,7 @@ BOARD_SUFFIX = "-board"
 USUAL_CLOCK_MHZ = 100.0
 USUAL_DEADLINE_S = 3600
 MAX_DEADLINE_S = 5 * 3600
-MAX_PASSES = 9
+MAX_PLACEMENTS = 9
 """Below ``cache.ABANDONED_S``: the folder of a tool that still runs is somebody's."""
 
 
@@ -77,7 +77,7 @@ def configure_run(action: argparse.ArgumentParser) -> None:
     )
     for flag, kind, default, name, help_line in (
         ("--clock", float, USUAL_CLOCK_MHZ, "MHZ", "clock to aim at in MHz"),
-        ("--passes", int, 1, "COUNT", "placements; each keeps cores together by the one before"),
+        ("--placements", int, 1, "COUNT", "route the best of so many, by its estimated clock"),
         ("--deadline", float, USUAL_DEADLINE_S, "SECONDS", "each tool may take this long"),
     ):
         action.add_argument(flag, type=kind, default=default, metavar=name, help=help_line)
@@ -114,24 +114,23 @@ def settings_of(arguments: argparse.Namespace, target: Target, seed: int) -> "Se
     for flag, value, minimum, maximum in (
         ("--clock", arguments.clock, 1, 1000),
         ("--seed", seed, 0, 2**31 - 1),
-        ("--passes", arguments.passes, 1, MAX_PASSES),
+        ("--placements", arguments.placements, 1, MAX_PLACEMENTS),
         ("--deadline", arguments.deadline, 1, MAX_DEADLINE_S),
     ):
         if not minimum <= value <= maximum:
             raise UsageError(f"{flag} must be from {minimum} to {maximum}, not {value:g}")
     is_routed = target.has_timing and not arguments.no_route
-    has_cores = is_routed and not arguments.flat
-    if arguments.passes > 1 and not (has_cores and target.router and target.router.fixes_registers):
+    if arguments.placements > 1 and not is_routed:
         raise UsageError(
-            "--passes is for cores that are routed: give --target ecp5-85k without --no-route "
-            "and --flat"
+            "--placements is for designs that are routed: give --target ecp5-85k or lifcl-40, "
+            "and no --no-route"
         )
     return Settings(
         routed=not arguments.no_route,
         flat=arguments.flat,
         clock_hz=arguments.clock * 1e6,
         seed=seed,
-        passes=arguments.passes,
+        placements=arguments.placements,
         top=BOARD_TOP if arguments.board_top else HARNESS_TOP if is_routed else DESIGN_TOP,
         deadline_s=arguments.deadline,
     )

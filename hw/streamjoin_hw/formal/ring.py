@@ -56,9 +56,9 @@ class RingMemory(Harness):
         ]
         stepped = self.last(m, step)
         # The commands as the sequencer gives them: steps two cycles apart, none with a clear or in
-        # the two cycles after it.
-        emptied = self.clear | ~self.started
-        renewed = self.last(m, emptied)
+        # the two cycles after it; a clear first of all.
+        self.assume(m, self.clear | self.started)
+        renewed = self.last(m, self.clear)
         rested = ~renewed & ~self.last(m, renewed)
         self.assume(m, (self.length != 0) & (self.length <= self.SLOTS))
         self.assume(m, word < self.params.segment_words)
@@ -112,7 +112,7 @@ class RingMemory(Harness):
         self.claim(m, ~due | (ring.oldest.as_value() == kept), "the oldest slot is handed on")
         self.claim(
             m,
-            ~(~stepped & (since_clear < self.length)) | ~ring.oldest.valid,
+            ~(self.started & ~stepped & (since_clear < self.length)) | ~ring.oldest.valid,
             "a ring that is not full hands on nothing",
         )
 

@@ -10,7 +10,7 @@ is read in one cycle.
 
 from typing import Any
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
@@ -21,7 +21,6 @@ from streamjoin_hw.rtl.streams import (
     Component,
     View,
     payload_of,
-    registers_of,
     signal_of,
     slot_layout,
 )
@@ -93,7 +92,9 @@ class SegmentRing(Component):
         The last slot in use: the segment's length less one. Constant while tuples are inside and
         in the three cycles before the first step.
     clear : In(1)
-        Empty the ring in this cycle. No step comes in the two cycles after it.
+        Empty the ring in this cycle. No step comes in it, nor in the two cycles after it. Needed
+        once before the first step, and after a reset of the domain, which reaches no more than
+        whether a word is scanned.
     step : In(1)
         Move one slot on.
     enter : In(slot_layout(body))
@@ -149,32 +150,32 @@ class SegmentRing(Component):
         """Build memories, pointers and the look-ahead."""
         m = Module()
         lanes = self.params.lanes
+        # `clear` alone resets what is here: beside the domain's reset it would pass a LUT.
         # The slot to be written next (the oldest, once full) and the one after it.
-        here = signal_of(position_layout(self.params))
-        after = signal_of(position_layout(self.params))
+        here = payload_of(position_layout(self.params))
+        after = payload_of(position_layout(self.params))
         # Slots below this position were written since the ring was empty.
-        filled_words = Signal(word_bits(self.params) + 1)
-        filled_lane = Signal(lane_bits(self.params))
-        full = Signal()
-        stepped = Signal()
-        entered = registers_of(self.slot, "valid", name="entered")
-        oldest = registers_of(self.slot, "valid", name="oldest")
+        filled_words = payload_of(word_bits(self.params) + 1)
+        filled_lane = payload_of(lane_bits(self.params))
+        full = payload_of(1)
+        stepped = payload_of(1)
+        entered, oldest = payload_of(self.slot), payload_of(self.slot)
         m.d.comb += [self.entered.eq(entered), self.oldest.eq(oldest)]
 
         # A segment of one slot looks ahead at the very slot being written.
         single = payload_of(1, name="single")
         m.d.sync += single.eq(self.last.as_value() == 0)
-        at_last = Signal()
+        at_last = payload_of(1)
         self._follow(m, after, at_last, single)
 
         m.d.sync += stepped.eq(self.step)
         # What enters is written from its register.
         written = payload_of(word_bits(self.params), name="written")
-        writes = Signal(lanes, name="writes")
+        writes = payload_of(lanes, name="writes")
         m.d.sync += written.eq(here.word)
         with m.If(self.step):
             m.d.sync += [here.eq(after), entered.eq(self.enter), full.eq(full | at_last)]
-            with m.If(~full & (filled_lane == lanes - 1)):
+            with m.If(~full & self._is_last(filled_lane)):
                 m.d.sync += [filled_words.eq(filled_words + 1), filled_lane.eq(0)]
             with m.Elif(~full):
                 m.d.sync += filled_lane.eq(filled_lane + 1)
@@ -222,6 +223,11 @@ class SegmentRing(Component):
             ]
         return m
 
+    def _is_last(self, lane: Any) -> Value:
+        """Return whether a lane is the last one; a tool cannot know that the only one is."""
+        lanes = self.params.lanes
+        return Const(1, 1) if lanes == 1 else lane == lanes - 1
+
     def _follow(self, m: Module, after: View, at_last: Signal, single: Signal) -> None:
         """Build the slot after the one written next, and whether that one is the last.
 
@@ -230,12 +236,12 @@ class SegmentRing(Component):
         """
         lanes = self.params.lanes
         second_word, second_lane = divmod(1, lanes)
-        fresh, ends = Signal(init=1), Signal()
+        fresh, ends = payload_of(1), payload_of(1)
         further = payload_of(position_layout(self.params), name="further")
         m.d.sync += [
             ends.eq((after.word == self.last.word) & (after.lane == self.last.lane)),
-            further.lane.eq(Mux(after.lane == lanes - 1, 0, after.lane + 1)),
-            further.word.eq(after.word + (after.lane == lanes - 1)),
+            further.lane.eq(Mux(self._is_last(after.lane), 0, after.lane + 1)),
+            further.word.eq(after.word + self._is_last(after.lane)),
         ]
         with m.If(self.step):
             m.d.sync += [

@@ -351,6 +351,7 @@ class Counters(Component):
     cycles: Signal
     evicted: Signal
 
+    HALF_BITS = 32
     EVENTS = (
         ("cycle", "cycles", 64),
         ("tuple_r", "tuples_r", 32),
@@ -381,5 +382,17 @@ class Counters(Component):
             happened, counted = (
                 Signal(len(given), name=f"{event}_{name}") for name in ("happened", "counted")
             )
-            m.d.sync += [happened.eq(given), counted.eq(happened), count.eq(count + counted)]
+            m.d.sync += [happened.eq(given), counted.eq(happened)]
+            if len(count) <= self.HALF_BITS:
+                m.d.sync += count.eq(count + counted)
+                continue
+            # A carry through all bits is slow: the lower half waits for the higher one.
+            low = Signal(self.HALF_BITS, name=f"{counter}_low")
+            carry = Signal(name=f"{counter}_carry")
+            lower, higher = count[: self.HALF_BITS], count[self.HALF_BITS :]
+            m.d.sync += [
+                Cat(low, carry).eq(low + counted),
+                lower.eq(low),
+                higher.eq(higher + carry),
+            ]
         return m

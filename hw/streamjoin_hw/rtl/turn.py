@@ -4,7 +4,7 @@ from amaranth.hdl import Const, Module, Mux, Signal
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
-from streamjoin_hw.rtl.streams import Component
+from streamjoin_hw.rtl.streams import Component, payload_of
 
 
 class Turn(Component):
@@ -14,7 +14,7 @@ class Turn(Component):
     -------
     index : In(bits_for(cores - 1))
     clear : In(1)
-        Begin anew; needed once before the first event.
+        Begin anew; needed once before the first event, after a reset, too.
     event : In(1)
     mine : Out(1)
         This event, if there is one in this cycle, is the core's.
@@ -39,8 +39,9 @@ class Turn(Component):
     def elaborate(self, _platform: object) -> Module:
         """Build a counter that runs down to the core's turn."""
         m = Module()
-        left = Signal(range(max(2, self.cores)))
-        mine = Signal()
+        # `clear` alone resets them: beside the domain's reset it would pass a LUT.
+        left = payload_of(range(max(2, self.cores)))
+        mine = payload_of(1)
         m.d.comb += self.mine.eq(mine)
         with m.If(self.clear):
             m.d.sync += [left.eq(self.index), mine.eq(self.index == 0)]

@@ -101,7 +101,7 @@ class Core(Component):
     index : In(core_bits(params))
         Its position in the chain, a constant; a port so that all cores are one module.
     plan : In(plan_layout(params))
-        Constant from four cycles before the first step until the next ``clear``.
+        Constant from six cycles before the first step until the next ``clear``.
     command : In(command_layout(params))
         ``arrival`` and ``ts`` a cycle after the step that they belong to.
     r_left : In(slot_layout(r_layout(params)))
@@ -149,26 +149,34 @@ class Core(Component):
         """Build the rings, the comparators and the way out."""
         m = Module()
         params, ahead = self.params, self.command
-        flags = ("step_r", "step_s", "scan", "clear")
+        flags = ("step_r", "step_s", "scan")
         obeyed = {name: field.shape for name, field in command_layout(params)}
-        for name in ("arrival", "ts"):  # they come late already
+        for name in ("clear", "arrival", "ts"):  # times come late already
             obeyed.pop(name, None)
         command = registers_of(data.StructLayout(obeyed), *flags, name="command")
-        m.d.sync += [command[name].eq(ahead[name]) for name in obeyed]
+        # A reset clears the rings by this alone.
+        clear = Signal(init=1)
+        m.d.sync += [clear.eq(ahead.clear), *(command[name].eq(ahead[name]) for name in obeyed)]
         m.submodules.ring_r = ring_r = SegmentRing(params, r_layout(params))
         m.submodules.ring_s = ring_s = SegmentRing(params, s_layout(params))
 
         # The plan is constant long before it is used: registers here keep the comparisons with the
-        # core's number off every other path. What is beyond is a carry; what is below, its inverse.
+        # core's number off every other path, the plan's wires, which are long, among them. What is
+        # beyond is a carry; what is below, its inverse.
         inactive = Signal()
         first = Signal()
         entry = Signal()
+        plan = {
+            name: payload_of(len(self.plan[name]), name=f"plan_{name}")
+            for name in ("active", "longer_r", "longer_s")
+        }
+        m.d.sync += [copy.eq(self.plan[name]) for name, copy in plan.items()]
         behind = payload_of(len(self.plan.active))
-        apart = behind ^ self.plan.active
+        apart = behind ^ plan["active"]
         pairs = [apart[bit : bit + 2].any() for bit in range(0, len(apart), 2)]
         differs = payload_of(len(pairs), name="differs")
         m.d.sync += [
-            inactive.eq(self.index >= self.plan.active),
+            inactive.eq(self.index >= plan["active"]),
             first.eq(self.index == 0),
             behind.eq(self.index + 1),
             differs.eq(Cat(pairs)),
@@ -179,7 +187,7 @@ class Core(Component):
             shorter = payload_of(1, name=f"shorter_{side}")
             step = Signal(name=f"member_steps_{side}")
             m.d.sync += [
-                shorter.eq(self.index >= self.plan[f"longer_{side}"]),
+                shorter.eq(self.index >= plan[f"longer_{side}"]),
                 last.eq(
                     Mux(
                         shorter,
@@ -202,7 +210,7 @@ class Core(Component):
         ]
         for ring, step in ((ring_r, ahead.step_r), (ring_s, ahead.step_s)):
             m.d.comb += [
-                ring.clear.eq(command.clear),
+                ring.clear.eq(clear),
                 ring.scan.eq(command.scan),
                 ring.scan_word.eq(command.scan_word),
                 ring.next_step.eq(step),

@@ -30,24 +30,24 @@ def hold_words(params: DesignParams) -> int:
     """Count the words that must be free in a core's result FIFO for it not to ask for a hold.
 
     After the write that leaves fewer free, the level shows it (1 cycle), ``hold`` is registered
-    (1), ORed over a line (1) and over the lines (1 for each level), and the next scan command is
+    (1), ORed over a line (2) and over the lines (1 for each level), and the next scan command is
     withheld, a step a cycle later (1). The commands of these cycles still arrive, and those on
     their way to the lines (1 for each level) and between command and FIFO (the core's register,
     memory, parts, match, word). One less than that is free without a hold.
     """
-    return 10 + 2 * spread_levels(params)
+    return 11 + 2 * spread_levels(params)
 
 
 def quiet_cycles(params: DesignParams) -> int:
     """Count the cycles without a sign of life after which nothing is left inside a chain.
 
     A word reaches the ``busy`` of all at most so many cycles after its command: to the line (1 for
-    each level), to the core's register (1), that to the core's ``busy`` (3), the OR over a line (1)
+    each level), to the core's register (1), that to the core's ``busy`` (3), the OR over a line (2)
     and over the lines (1 for each level), the OR with what is behind the lines (1). Two are spare.
     What leaves a core is on the line in the next cycle and seen there, and the end of the line is
     seen sooner.
     """
-    return 8 + 2 * spread_levels(params)
+    return 9 + 2 * spread_levels(params)
 
 
 def _groups(many: int, levels: int) -> list[int]:
@@ -114,7 +114,7 @@ class Spread:
         It arrives at the latest from a core that was reset last, over all levels. ``again``: as
         after a reset.
         """
-        left = Signal(2 * self.levels + 5, init=-1, reset_less=True)
+        left = Signal(2 * self.levels + 6, init=-1, reset_less=True)
         m.d.sync += left.eq(left >> 1)
         with m.If(self.renewed if again is None else self.renewed | again):
             m.d.sync += left.eq(left.init)
@@ -133,7 +133,9 @@ def delayed(m: Module, shape: Any, given: Any, cycles: int, *, name: str) -> Any
 def _gathered(m: Module, params: DesignParams, values: Sequence[Value], name: str) -> Value:
     """Add up (bits: OR) what all cores say, through registers: over each line, then over lines."""
     lengths = list(line_lengths(params.cores))
-    levels = [lengths]
+    # Of a line, four at a time: one LUT.
+    fours = [-(-length // 4) for length in lengths]
+    levels = [[min(4, length - at) for length in lengths for at in range(0, length, 4)], fours]
     many = len(lengths)
     for nodes in reversed([1, *_groups(many, spread_levels(params))[:-1]][: spread_levels(params)]):
         levels.append([many * (k + 1) // nodes - many * k // nodes for k in range(nodes)])
@@ -153,7 +155,7 @@ def _gathered(m: Module, params: DesignParams, values: Sequence[Value], name: st
 
 
 def gathered_or(m: Module, params: DesignParams, bits: Sequence[Value]) -> Value:
-    """OR a bit of every core; one cycle late and one more for each of :func:`spread_levels`."""
+    """OR a bit of every core; two cycles late and one more for each of :func:`spread_levels`."""
     return _gathered(m, params, bits, "or")
 
 

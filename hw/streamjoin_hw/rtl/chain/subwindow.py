@@ -115,15 +115,16 @@ class SubWindow(Component):
             turns[name] = event & turn.mine
         store, expire = turns["store"], turns["expire"]
 
-        # Where the next tuple is stored, and where the oldest one is.
-        head = signal_of(position_layout(params))
-        tail = signal_of(position_layout(params))
-        count = Signal(range(params.segment_words * lanes + 1))
+        # Where the next tuple is stored, and where the oldest one is. `clear` alone resets what is
+        # here: beside the domain's reset it would pass a LUT.
+        head = payload_of(position_layout(params))
+        tail = payload_of(position_layout(params))
+        count = payload_of(range(params.segment_words * lanes + 1))
         # Words from the oldest tuple's to the newest's; the ring's length and one more, `wraps`,
         # where both lie in the same word and the ring is all but full. What a scan needs comes
         # from registers: `empty` and `wraps` follow the counts.
-        span = Signal(words_bits(params))
-        empty, wraps = Signal(init=1, name="empty"), Signal(name="wraps")
+        span = payload_of(words_bits(params))
+        empty, wraps = payload_of(1), payload_of(1)
         opens, leaves = Signal(name="opens"), Signal(name="leaves")
         m.d.comb += [
             opens.eq(store & (head.lane == 0)),

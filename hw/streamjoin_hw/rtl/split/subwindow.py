@@ -149,17 +149,18 @@ class SubWindow(Component):
         """Build pointers and memories."""
         m = Module()
         params, lanes = self.params, self.params.lanes
+        # `clear` alone resets what is here: beside the domain's reset it would pass a LUT.
         head, tail = self._position("head"), self._position("tail")
-        count = Signal(range(pass_words(params) * lanes))
+        count = payload_of(range(pass_words(params) * lanes))
         # Words from the oldest tuple's to the one that the next tuple is stored in, if that holds
         # a tuple or held one since it was entered.
-        span = Signal(range(pass_words(params) + 1))
+        span = payload_of(range(pass_words(params) + 1))
 
         stores, moves = Signal(name="stores"), Signal(name="moves")
         m.d.comb += [stores.eq(self.begin & self.store), moves.eq(self.begin & self.expire)]
         if params.timestamp_bits:
             # Tuples that were dropped before it was their turn to expire.
-            ahead = Signal.like(count)
+            ahead = payload_of(count.shape())
             m.d.comb += moves.eq(self.begin & self.expire & (ahead == 0))
             with m.If(self.begin & self.expire & (ahead != 0)):
                 m.d.sync += ahead.eq(ahead - 1)
@@ -211,7 +212,7 @@ class SubWindow(Component):
                     span.eq(span + begins - ends),
                 ]
         if params.order == "inner":
-            row = Signal(row_bits(params))
+            row = payload_of(row_bits(params))
             m.d.comb += self.range.row.eq(row - tail["lane"])
             m.d.sync += row.eq(row + moves)
         if params.timestamp_bits:
@@ -235,11 +236,11 @@ class SubWindow(Component):
 
     def _position(self, name: str) -> dict[str, Any]:
         """Make the registers of a slot's position."""
-        lane = Signal(lane_bits(self.params), name=f"{name}_lane")
+        lane = payload_of(lane_bits(self.params), name=f"{name}_lane")
         # Synthesis is not to wonder which lane it is if there is one.
         is_known = self.params.lanes == 1 and not self.params.timestamp_bits
         return {
-            "word": Signal(word_bits(self.params), name=f"{name}_word"),
+            "word": payload_of(word_bits(self.params), name=f"{name}_word"),
             "lane": Const(0, len(lane)) if is_known else lane,
         }
 

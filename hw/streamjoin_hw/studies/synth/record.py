@@ -197,7 +197,7 @@ def _run(
                 work,
                 clock_hz=settings.clock_hz,
                 seed=settings.seed,
-                passes=settings.passes,
+                placements=settings.placements,
                 deadline_s=settings.deadline_s,
                 heard=clocked,
             )
@@ -241,6 +241,7 @@ def clock_of(target: Target, routed: route.Routed) -> dict[str, Any]:
         "source": f"{router.program}, post-route, {target.part} speed grade {router.speed}",
         "critical_path": list(routed.path),
         "critical_path_in_words": route.path_in_words(routed.path),
+        **({"placements": list(routed.placements)} if routed.placements else {}),
     }
 
 

@@ -4,7 +4,7 @@ import json
 import re
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,12 @@ ROUTING = ("--tmg-ripup",)
 REPORT_NAME = "route.json"
 PLACES_NAME = "places.pdc"
 PLACED_NAME = "placed.json"
+BEST_NAME = "best.json"
+
+SEEDS_APART = 1000
+"""From the seed of one placement of a design to that of the next."""
+
+_ESTIMATE = re.compile(r"Max frequency for clock\s.*: ([\d.]+) MHz")
 
 STAGES = (
     (re.compile(r"Packing "), "pack"),
@@ -57,12 +63,16 @@ class Routed:
         What it uses, as packed.
     router : Router
         What has routed it.
+    placements : tuple of dict
+        Those of which the best one was routed, if there were several: ``seed`` and
+        ``estimated_hz``, the clock before routing.
     """
 
     clock_hz: float
     path: tuple[dict[str, Any], ...]
     uses: dict[str, Use]
     router: Router
+    placements: tuple[dict[str, Any], ...] = ()
 
 
 def place_and_route(
@@ -72,7 +82,7 @@ def place_and_route(
     clock_hz: float,
     seed: int,
     deadline_s: float,
-    passes: int = 1,
+    placements: int = 1,
     constraints: Path | None = None,
     heard: Callable[[str], None] | None = None,
 ) -> Routed:
@@ -87,11 +97,12 @@ def place_and_route(
     clock_hz : float
         The clock to aim at.
     seed : int
-        Of the placer.
+        Of the placer; its later placements have others (:data:`SEEDS_APART`).
     deadline_s : float
         Seconds that each run of nextpnr may take.
-    passes : int
-        Placements, one after the other; between them :func:`~.gather.gather` fixes registers.
+    placements : int
+        Of so many the one with the highest estimate of its clock is routed. On a part whose tiles
+        it knows :func:`~.gather.gather` keeps cores together by the best one before each.
     constraints : Path, optional
         Pins and clocks. Without, the ports are those of the harness, or are put on some pins.
     heard : callable taking str, optional
@@ -124,26 +135,57 @@ def place_and_route(
         *(("--router", router.algorithm) if router.algorithm else ()),
         *(*PLACER, *ROUTING),
         *("--json", NETLIST_NAME),
-        *("--freq", f"{clock_hz / 1e6:g}", "--timing-allow-fail", "--seed", str(seed)),
+        *("--freq", f"{clock_hz / 1e6:g}", "--timing-allow-fail"),
         *pins,
     ]
 
-    def run(*options: str, heard: Callable[[str], None] | None = None) -> None:
+    def run(seed: int, *options: str, heard: Callable[[str], None] | None = None) -> str:
+        words = [*command, "--seed", str(seed), *options]
         output, status = toolchain.output_of(
-            [*command, *options], environment(), deadline_s, "nextpnr", folder, heard=heard
+            words, environment(), deadline_s, "nextpnr", folder, heard=heard
         )
         if status:
             raise RouteError(_failure(output, target))
+        return output
 
-    for number in range(1, passes):
-        if heard is not None:
-            heard(f"pass {number}")
-        run("--no-route", "--write", PLACED_NAME)
-        if not gather(folder / NETLIST_NAME, folder / PLACED_NAME, CORE_MODULE):
-            break
+    tried: list[dict[str, Any]] = []
+    if placements > 1:
+        tried = _placed(run, folder, seed, placements, heard, gathers=router.fixes_registers)
+    best = max(tried, key=lambda each: float(each["estimated_hz"]), default={"seed": seed})
     listener = None if heard is None else _Stages(heard)
-    run("--report", REPORT_NAME, *router.written, heard=listener)
-    return read_report(json.loads((folder / REPORT_NAME).read_text()), router)
+    run(best["seed"], "--report", REPORT_NAME, *router.written, heard=listener)
+    routed = read_report(json.loads((folder / REPORT_NAME).read_text()), router)
+    return replace(routed, placements=tuple(tried))
+
+
+def _placed(
+    run: Callable[..., str],
+    folder: Path,
+    seed: int,
+    placements: int,
+    heard: Callable[[str], None] | None,
+    *,
+    gathers: bool,
+) -> list[dict[str, Any]]:
+    """Place a netlist several times, and leave the one whose clock is estimated highest."""
+    netlist, placed, best_placed = (
+        folder / name for name in (NETLIST_NAME, PLACED_NAME, BEST_NAME)
+    )
+    best, tried = b"", list[dict[str, Any]]()
+    for number in range(placements):
+        if heard is not None:
+            heard(f"placement {number + 1}")
+        each = (seed + SEEDS_APART * number) % 2**31
+        output = run(each, "--no-route", "--write", PLACED_NAME)
+        hz = min((float(found) * 1e6 for found in _ESTIMATE.findall(output)), default=0.0)
+        if all(hz > before["estimated_hz"] for before in tried):
+            best = netlist.read_bytes()
+            placed.replace(best_placed)
+        tried.append({"seed": each, "estimated_hz": round(hz)})
+        netlist.write_bytes(best)
+        if gathers and number + 1 < placements:
+            gather(netlist, best_placed, CORE_MODULE)
+    return tried
 
 
 def _without_constant_carries(path: Path) -> None:

@@ -34,8 +34,8 @@ class Settings:
         The clock that place and route aims at.
     seed : int
         Of the placer.
-    passes : int
-        Placements, one after the other, between which registers of torn cores are fixed.
+    placements : int
+        Of so many the best one is routed; between them registers of torn cores are fixed.
     top : str
         What is synthesised, one of :data:`DESIGN_TOP` and the others.
     copies : int
@@ -48,7 +48,7 @@ class Settings:
     flat: bool = False
     clock_hz: float = 100e6
     seed: int = 1
-    passes: int = 1
+    placements: int = 1
     top: str = DESIGN_TOP
     copies: int = 1
     deadline_s: float = 3600.0
@@ -68,8 +68,8 @@ class Settings:
                 "placer": " ".join(PLACER),
                 "router": " ".join([*algorithm, *ROUTING]),
             }
-            if self.passes > 1:
-                plain |= {"passes": self.passes, "anchors": ANCHORS, "far": FAR}
+            if self.placements > 1:
+                plain |= {"placements": self.placements, "anchors": ANCHORS, "far": FAR}
         if self.top != DESIGN_TOP:
             plain["top"] = self.top
         if self.copies > 1:
