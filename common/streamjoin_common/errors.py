@@ -29,6 +29,10 @@ class ToolError(StreamJoinError, RuntimeError):
     """A tool failed; the message says what to type."""
 
 
+class DeadlineError(ToolError):
+    """A tool took longer than it was given."""
+
+
 class MissingToolError(ToolError):
     """A tool is missing; the message says what to type."""
 

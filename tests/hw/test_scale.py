@@ -11,6 +11,7 @@ import pytest
 from tests.hw.test_synth import PARAMS, SMALL, run
 
 from streamjoin_common.contract import DesignParams
+from streamjoin_common.errors import DeadlineError, ToolError
 from streamjoin_hw.cli import scale as scale_cli
 from streamjoin_hw.studies.synth import record, scale
 from streamjoin_hw.studies.synth.area import Use
@@ -33,7 +34,7 @@ def fake_record(monkeypatch: pytest.MonkeyPatch) -> list[int]:
             raise KeyboardInterrupt
         uses = {name: Use(1000 + 700 * params.cores, 83_640) for name in ("lut", "ff")}
         return {
-            **record.failure(params, target, settings, ""),
+            **record.failure(params, target, settings, ToolError()),
             "resources": {name: use.as_json() for name, use in uses.items()},
             "clock": {"hz": 102e6 - 2e6 * settings.seed - params.cores * 1e6,
                       "source": "a stand-in",
@@ -111,9 +112,12 @@ def test_the_page_of_a_study_loads_nothing(fake_record: list[int], tmp_path: Pat
 def test_a_point_that_took_too_long_is_tried_again_with_more_time() -> None:
     target = TARGETS["xc7z020"]
     settings = Settings(deadline_s=10)
-    failed = record.failure(PARAMS, target, settings, "Yosys did not end within 10 s")
+    late = DeadlineError("Yosys did not end within 10 s")
+    failed = record.failure(PARAMS, target, settings, late)
     assert scale.is_current(failed, target, settings, PARAMS)
     longer = dataclasses.replace(settings, deadline_s=20)
     assert not scale.is_current(failed, target, longer, PARAMS)
     changed = dataclasses.replace(PARAMS, lanes=2)
     assert not scale.is_current(failed, target, settings, changed)
+    killed = record.failure(PARAMS, target, settings, ToolError("nextpnr ended with status -9"))
+    assert not scale.is_current(killed, target, settings, PARAMS)

@@ -203,9 +203,20 @@ def test_a_part_that_is_too_small_is_named_with_what_it_lacks(
 
 def test_a_design_that_cannot_be_placed_is_reported_with_the_first_error() -> None:
     output = "Info: so far\nERROR: Unable to place cell 'a', no BELs remaining to implement it\n"
-    assert route._failure(output, TARGETS["ecp5-85k"]) == (
+    failure = route._failure(output, 255, TARGETS["ecp5-85k"])
+    assert isinstance(failure, route.RouteError)
+    assert str(failure) == (
         "the design does not fit the LFE5U-85F-6BG756: "
         "Unable to place cell 'a', no BELs remaining to implement it"
+    )
+
+
+def test_nextpnr_that_is_ended_says_nothing_of_the_design() -> None:
+    """So no record is kept of it, and the same command tries again."""
+    failure = route._failure("Info: Placing\n", -15, TARGETS["ecp5-85k"])
+    assert not isinstance(failure, route.RouteError)
+    assert str(failure) == (
+        "nextpnr ended with status -15 and gave no reason; to try again, give the same command"
     )
 
 

@@ -16,7 +16,7 @@ from functools import lru_cache
 from importlib import metadata, util
 from pathlib import Path
 
-from streamjoin_common.errors import MissingToolError, ToolError
+from streamjoin_common.errors import DeadlineError, MissingToolError, ToolError
 from streamjoin_common.installed.checks import not_installed
 from streamjoin_common.storage import cache
 
@@ -154,7 +154,7 @@ def output_of(
     try:
         return _output(command, env, deadline_s, folder, heard)
     except subprocess.TimeoutExpired:
-        raise ToolError(f"{what} did not end within {deadline_s:.0f} s") from None
+        raise DeadlineError(f"{what} did not end within {deadline_s:.0f} s") from None
     except OSError as error:
         raise ToolError(f"{what} cannot be run: {error}") from None
 

@@ -12,8 +12,8 @@ FOLDER = shipped.EXPERIMENTS / "scale" / "chain"
 """Records of ``streamjoin hw scale``, a placement each."""
 
 COMMAND = (
-    "streamjoin hw scale --target ecp5-85k --cores 4,16,32,64 --seeds 1,2,3 --clock 200 --passes 2 "
-    "--param segment_tuples=16 --out runs/scale"
+    "streamjoin hw scale --target ecp5-85k --cores 4,16,32,64 --seeds 1,2,3 --clock 200 "
+    "--placements 3 --param segment_tuples=16 --out runs/scale"
 )
 
 CLAIM = Claim(

@@ -11,6 +11,7 @@ from typing import Any
 from streamjoin_common import contract, storage
 from streamjoin_common.contract import DesignParams
 from streamjoin_common.documents import read_json
+from streamjoin_common.errors import DeadlineError, ToolError
 from streamjoin_common.storage import cache
 from streamjoin_hw.flow import emit
 from streamjoin_hw.rtl.board_top import BOARD_MODULE
@@ -140,7 +141,7 @@ def described(
 
 
 def failure(
-    params: DesignParams, target: Target, settings: Settings, sentence: str
+    params: DesignParams, target: Target, settings: Settings, error: ToolError
 ) -> dict[str, Any]:
     """Return the record of a design that a tool gave up.
 
@@ -148,9 +149,10 @@ def failure(
     ----------
     params, target, settings : DesignParams, Target, Settings
         What was to be synthesised.
-    sentence : str
-        Why there is no result.
+    error : ToolError
+        Why there is no result; of one that took too long, ``timed_out`` says so.
     """
+    sentence = str(error)
     return {
         **described(params, target, settings, verilog_of(params, settings)),
         "resources": {},
@@ -160,6 +162,7 @@ def failure(
         "comparisons_per_1000_lut": None,
         "does_not_fit": "",
         "failed": sentence,
+        "timed_out": isinstance(error, DeadlineError),
         "tools": tools(target, settings),
         "seconds": {},
     }

@@ -113,7 +113,7 @@ def place_and_route(
     RouteError
         If the design does not fit or cannot be routed.
     ToolError
-        If nextpnr is missing or takes too long.
+        If nextpnr is missing, takes too long or ends without a reason.
     """
     router = target.router
     if router is None:
@@ -145,7 +145,7 @@ def place_and_route(
             words, environment(), deadline_s, "nextpnr", folder, heard=heard
         )
         if status:
-            raise RouteError(_failure(output, target))
+            raise _failure(output, status, target)
         return output
 
     tried: list[dict[str, Any]] = []
@@ -219,12 +219,18 @@ class _Stages:
                 return
 
 
-def _failure(output: str, target: Target) -> str:
+def _failure(output: str, status: int, target: Target) -> ToolError:
+    """Return what is wrong: with the design, if nextpnr says so; it may also have been ended."""
     errors = [line for line in output.splitlines() if line.startswith("ERROR")]
-    first = errors[0].removeprefix("ERROR:").strip() if errors else "no reason given"
+    if not errors:
+        return ToolError(
+            f"nextpnr ended with status {status} and gave no reason; to try again, give the same "
+            "command"
+        )
+    first = errors[0].removeprefix("ERROR:").strip()
     if any(each.search(first) for each in _FULL):
-        return f"the design does not fit the {target.part}: {first}"
-    return f"the design could not be placed and routed on the {target.part}: {first}"
+        return RouteError(f"the design does not fit the {target.part}: {first}")
+    return RouteError(f"the design could not be placed and routed on the {target.part}: {first}")
 
 
 def read_report(report: dict[str, Any], router: Router) -> Routed:

@@ -83,13 +83,15 @@ def is_current(
 ) -> bool:
     """Return whether a record is what synthesising the design again would give.
 
-    One of a design that took too long is current until more time is given.
+    One of a design that took too long is current until more time is given; one without a result
+    for another reason is not.
     """
     if recorded.get("version") != RECORD_VERSION or recorded["settings"] != settings.identity(
         target, params
     ):
         return False
-    if recorded["failed"] and settings.deadline_s > recorded["deadline_s"]:
+    more_time = settings.deadline_s > recorded["deadline_s"]
+    if recorded["failed"] and (more_time or not recorded.get("timed_out")):
         return False
     same_tools: bool = recorded["tools"] == tools(target, settings)
     return same_tools and recorded["verilog_sha256"] == verilog_digest(verilog_of(params, settings))
@@ -159,7 +161,7 @@ def sweep(
             try:
                 recorded = record(params, target, each, _prefixed(report, what))
             except ToolError as error:
-                recorded = failure(params, target, each, str(error))
+                recorded = failure(params, target, each, error)
             storage.write_text(path, json.dumps(recorded, indent=2) + "\n")
         records.append(recorded)
         ended(done)
