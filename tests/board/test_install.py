@@ -49,7 +49,7 @@ def test_the_recording_is_of_this_interface(opened: Any) -> None:
     if os.environ.get("RECORD"):
         RECORDING.write_text(json.dumps({**fresh, "log": board.log}) + "\n")
     kept = json.loads(RECORDING.read_text())
-    renew = "type  RECORD=1 with pytest tests/board/test_install.py"
+    renew = "type  RECORD=1 .venv/bin/pytest tests/test_board.py"
     assert {name: kept[name] for name in fresh} == fresh, renew
     assert [tuple(each) for each in kept["log"]] == board.log, renew
 

@@ -145,15 +145,15 @@ LINE_MUTATIONS = {
         "test_handshake.py::test_a_reset_in_the_middle_leaves_an_empty_design[0.0]",
         "surplus",
     ),
-    "cleared-before-the-reset": Mutation(
+    "cleared-too-late": Mutation(
         Fault(
             "rtl.chain.forwarding",
             "clears, spread.levels + 2, name",
-            "clears, 0, name",
-            "a core is cleared before the reset reaches it",
+            "clears, 60, name",
+            "a core is cleared when the first tuples are in it",
         ),
-        "test_handshake.py::test_a_reset_in_the_middle_leaves_nothing_in_any_line[fast]",
-        "surplus",
+        "test_handshake.py::test_inputs_are_exact_over_several_lines_of_cores[fast]",
+        "pairs missing",
     ),
     "or-forgets-a-line": Mutation(
         Fault(
