@@ -21,8 +21,8 @@ BOARD_SUFFIX = "-board"
 
 USUAL_CLOCK_MHZ = 100.0
 USUAL_DEADLINE_S = 3600
-MAX_DEADLINE_S = 5 * 3600
 MAX_PLACEMENTS = 9
+MAX_DEADLINE_S = 5 * 3600
 """Below ``cache.ABANDONED_S``: the folder of a tool that still runs is somebody's."""
 
 
