@@ -148,8 +148,8 @@ ARRAY_MUTATIONS = {
     "punctuation-early": Mutation(
         Fault(
             "rtl.chain.sequencer",
-            "w.still.eq(w.steppable & ~self.busy)",
-            "w.still.eq(w.steppable)",
+            "w.still.eq(w.flushes & w.steppable & ~self.busy)",
+            "w.still.eq(w.flushes & w.steppable)",
             "the punctuation does not wait for the results inside",
         ),
         "test_handshake.py::test_random_inputs_are_exact[3-0.0-0.7]",
@@ -158,12 +158,32 @@ ARRAY_MUTATIONS = {
     "drain-short": Mutation(
         Fault(
             "rtl.chain.sequencer",
-            "few & (bubbles[:2] == Mux(pushed, 2, 1))",
-            "(bubbles <= 6)",
-            "the drain is five bubbles short",
+            "low.eq(planner.window[: self.LOW_BITS])",
+            "low.eq(planner.window[1 : self.LOW_BITS])",
+            "the drain has half of its bubbles",
         ),
         "test_handshake.py::test_random_inputs_are_exact[3-0.0-0.0]",
         "pairs missing",
+    ),
+    "drain-forgets-its-upper-half": Mutation(
+        Fault(
+            "rtl.chain.sequencer",
+            "few.eq(no_high & (low[2:] == 0))",
+            "few.eq(low[2:] == 0)",
+            "a drain ends once the lower bits of its count are used up",
+        ),
+        "test_handshake.py::test_a_drain_counts_its_bubbles_in_two_halves[3]",
+        "pairs missing",
+    ),
+    "drain-carries-early": Mutation(
+        Fault(
+            "rtl.chain.sequencer",
+            "borrows.eq(pushed & lowest)",
+            "borrows.eq(pushed & (low == 4))",
+            "the upper half of the count of bubbles is counted down early",
+        ),
+        "test_handshake.py::test_a_drain_counts_its_bubbles_in_two_halves[3]",
+        "payloads arrived",
     ),
     "drain-long": Mutation(
         Fault(

@@ -3,6 +3,7 @@
 import functools
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from tests.hw.checks import Kept, give, nothing_more, pauses, simulate, spread, 
 
 from streamjoin_common.contract import DesignParams, TUser, bucket_writes, tuser_bits
 from streamjoin_common.contract.presets import EQUI, REFERENCE_BAND
+from streamjoin_hw.rtl.chain.sequencer import Sequencer
 from streamjoin_hw.rtl.core_array import registered_or
 from streamjoin_hw.rtl.join import Join
 from streamjoin_hw.sim.order import out_of_order
@@ -273,6 +275,21 @@ def test_windows_of_any_legal_size_are_exact(windows: tuple[int, int]) -> None:
     rng = np.random.default_rng([SEED, *windows])
     params = DesignParams(cores=2, segment_tuples=4, lanes=2, terms=EQUI, payload_bits=10)
     run_inputs(params, [random_workload(params, rng, 60, domain=3, windows=windows)], 0.0, 0.2)
+
+
+@pytest.mark.parametrize("low_bits", [2, 3])
+def test_a_drain_counts_its_bubbles_in_two_halves(low_bits: int) -> None:
+    """The upper half follows the lower one late: windows of every remainder are drained whole."""
+    rng = np.random.default_rng([SEED, low_bits])
+    params = DesignParams(cores=2, segment_tuples=9, lanes=2, terms=EQUI, payload_bits=10)
+    workloads = [
+        random_workload(params, rng, 2 * window, domain=1, windows=(window, window))
+        for window in range(2, 19)
+    ]
+    expected = [reference(workload) for workload in workloads]
+    with mock.patch.object(Sequencer, "LOW_BITS", low_bits):
+        join = Join(params)
+        simulate(join, *ends_of(join, workloads, expected, 0.0, 0.0, nothing_first))
 
 
 def test_the_reference_band_query_is_exact() -> None:

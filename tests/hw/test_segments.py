@@ -36,7 +36,7 @@ def test_the_divider_divides() -> None:
             ctx.set(divider.start, 1)
             await ctx.tick()
             ctx.set(divider.start, 0)
-            await ctx.tick().repeat(2 * WINDOW_BITS)
+            await ctx.tick().repeat(2 * WINDOW_BITS + 1)
             assert ctx.get(divider.done)
             given = ctx.get(divider.quotient), ctx.get(divider.remainder)
             assert given == divmod(dividend, divisor)
@@ -63,7 +63,7 @@ def test_a_plan_adds_up_to_the_windows(cores: int, segment: int, lanes: int) -> 
             ctx.set(planner.start, 1)
             await ctx.tick()
             ctx.set(planner.start, 0)
-            await ctx.tick().repeat(4 * WINDOW_BITS + 17)
+            await ctx.tick().repeat(4 * WINDOW_BITS + 19)
             assert ctx.get(planner.done)
             try:
                 active = active_cores(params, *windows)

@@ -51,6 +51,7 @@ class LateCount:
         maximum: int,
         clear: Signal | None = None,
     ) -> None:
+        self._m, self._clear = m, clear
         self._maximum = maximum
         self._is_unary = maximum <= UNARY
         shape = maximum if self._is_unary else range(maximum + 1)
@@ -70,7 +71,29 @@ class LateCount:
 
     def at_least(self, number: int) -> Value:
         """Return whether there are at least so many, 1 or more; from registers."""
-        more, as_many, fewer = (self._late_at_least(number + by) for by in (-1, 0, 1))
+        return self._now([self._late_at_least(number + by) for by in (-1, 0, 1)])
+
+    def soon_at_least(self, number: int) -> Value:
+        """Return what :meth:`at_least` does, after one LUT: what it needs has flip-flops."""
+        if self._is_unary:
+            return self.at_least(number)
+        # What there is now is the late count of the next cycle.
+        late = [
+            Signal(name=f"late_{each}", reset_less=self._clear is not None)
+            for each in range(number - 1, number + 2)
+        ]
+        self._m.d.sync += [
+            flag.eq(self.at_least(each) if each else 1)
+            for each, flag in enumerate(late, number - 1)
+        ]
+        if self._clear is not None:
+            with self._m.If(self._clear):
+                self._m.d.sync += [flag.eq(0) for flag in late]
+        return self._now(late)
+
+    def _now(self, late: list[Any]) -> Value:
+        """Return whether there are so many, from the late count's being one less, as much, more."""
+        more, as_many, fewer = late
         return Mux(self._came == self._went, as_many, Mux(self._came, more, fewer))
 
     def _late_at_least(self, number: int) -> Value:
@@ -161,7 +184,7 @@ class Landing(Component):
         leaves = Signal()
         level = LateCount(m, self.arrives, leaves, self.places, self.clear)
         emptied = [there]
-        many = level.at_least(2)
+        many = level.soon_at_least(2)
         m.d.comb += [
             self.o.valid.eq(there),
             self.few.eq(few),

@@ -22,13 +22,13 @@ class Divider(Component):
     Members
     -------
     start : In(1)
-        Take the operands.
+        Take the operands of the next cycle.
     dividend, divisor : In(WINDOW_BITS)
         Unsigned; the divisor is not zero.
     quotient, remainder : Out(WINDOW_BITS)
         Valid when ``done``, until the next ``start``.
     done : Out(1)
-        1 from ``2 * WINDOW_BITS`` cycles after ``start``.
+        1 from ``2 * WINDOW_BITS + 1`` cycles after ``start``.
     """
 
     start: Signal
@@ -55,7 +55,8 @@ class Divider(Component):
         m = Module()
         divisor = Signal(WINDOW_BITS)
         left = Signal(range(WINDOW_BITS + 1))
-        idle, subtracted = Signal(init=1), Signal()
+        # What moves the operands comes from a register, as all their bits depend on it.
+        idle, begins, moves = Signal(init=1), Signal(name="begins"), Signal(name="moves")
         trial = Signal(WINDOW_BITS + 1)
         rest = payload_of(signed(WINDOW_BITS + 2), name="rest")
         fits = ~rest[-1]
@@ -63,30 +64,31 @@ class Divider(Component):
             self.done.eq(idle),
             trial.eq(Cat(self.quotient[-1], self.remainder)),
         ]
-        m.d.sync += [rest.eq(trial - divisor), subtracted.eq(~subtracted)]
+        m.d.sync += [
+            rest.eq(trial - divisor),
+            begins.eq(self.start),
+            moves.eq(self.start | ~(moves | idle)),
+        ]
+        with m.If(moves):
+            m.d.sync += [
+                self.quotient.eq(Mux(begins, self.dividend, Cat(fits, self.quotient))),
+                self.remainder.eq(Mux(begins, 0, Mux(fits, rest, trial))),
+            ]
+        with m.If(begins):
+            m.d.sync += [divisor.eq(self.divisor), left.eq(WINDOW_BITS)]
+        with m.Elif(moves):
+            m.d.sync += left.eq(left - 1)
         with m.If(self.start):
-            m.d.sync += [
-                self.quotient.eq(self.dividend),
-                self.remainder.eq(0),
-                divisor.eq(self.divisor),
-                left.eq(WINDOW_BITS),
-                idle.eq(0),
-                subtracted.eq(0),
-            ]
-        with m.Elif(subtracted & ~idle):
-            m.d.sync += [
-                self.remainder.eq(Mux(fits, rest, trial)),
-                self.quotient.eq(Cat(fits, self.quotient)),
-                left.eq(left - 1),
-                idle.eq(left == 1),
-            ]
+            m.d.sync += idle.eq(0)
+        with m.Elif(moves & ~begins):
+            m.d.sync += idle.eq(left == 1)
         return m
 
 
 class Planner(Component):
     """Check the window registers and cut the windows into segments.
 
-    Takes at most ``4 * WINDOW_BITS + 18`` cycles.
+    Takes at most ``4 * WINDOW_BITS + 20`` cycles.
 
     Parameters
     ----------
@@ -223,15 +225,12 @@ class Planner(Component):
                 m.next = "SEGMENTS"
             with m.Else():
                 m.next = "DONE"
-        with m.State("SEGMENTS"):
-            # The dividers begin in this state's first cycle.
-            m.d.sync += by_lanes.eq(1)
-            with m.If(divided):
-                m.next = "LONGER"
+        with m.State("SEGMENTS"), m.If(divided):
+            m.next = "LONGER"
         with m.State("LONGER"):
             for side, divider in dividers.items():
                 m.d.sync += self.plan[f"longer_{side}"].eq(divider.remainder)
-            m.d.sync += [go.eq(1), divided.eq(0)]
+            m.d.sync += [by_lanes.eq(1), go.eq(1), divided.eq(0)]
             m.next = "SLOTS"
         with m.State("SLOTS"), m.If(divided):
             m.next = "LAST"

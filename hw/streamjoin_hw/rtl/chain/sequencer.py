@@ -112,6 +112,9 @@ class Sequencer(Component):
     running: Signal
     hold_cycle: Signal
 
+    LOW_BITS = WINDOW_BITS // 2
+    """Lower bits of the count of bubbles, which do not wait for a carry."""
+
     def __init__(self, params: DesignParams) -> None:
         self.params = params
         bits_in = ["took", "took_last", "enable", "drain", "windows_written", "complete"]
@@ -151,10 +154,12 @@ class Sequencer(Component):
             self.open.eq(w.listens & self.enable & ~w.ending & ~self.drain & ~self.windows_written),
         ]
         empty = Signal()
+        seen = w.arrives & ~w.was_given
         m.d.sync += [
-            w.listens.eq(0),
-            planner.start.eq(0),
-            w.ended.eq(w.ending),
+            # They are forgotten once punctuation was given.
+            w.ended.eq(w.ending & ~w.was_given),
+            w.seen_r.eq((w.seen_r & ~w.was_given) | (seen & (self.i.p.side == SIDE_R))),
+            w.seen_s.eq((w.seen_s & ~w.was_given) | (seen & (self.i.p.side == SIDE_S))),
             w.written.eq(w.stale & ~(planner.start & planner.done)),
             # A cycle late: whether a tuple arrives is known late.
             w.came.eq(self.took),
@@ -166,85 +171,65 @@ class Sequencer(Component):
             w.met_both.eq(w.seen_r & w.seen_s),
         ]
         m.d.comb += w.ending.eq(w.ended | (self.took & self.took_last))
-        with m.If(w.arrives):
-            m.d.sync += [
-                w.seen_r.eq(w.seen_r | (self.i.p.side == SIDE_R)),
-                w.seen_s.eq(w.seen_s | (self.i.p.side == SIDE_S)),
-            ]
         m.d.comb += w.long_still.eq(lasts(m, w.still, quiet_cycles(self.params)))
-        with m.FSM():
-            self._admit(m, planner, w)
-            self._finish(m, w)
+        self._admit(m, planner, w)
+        self._finish(m, w)
         self._push_bubbles(m, planner, w)
         self._schedule(m, planner, w)
         return m
 
     def _admit(self, m: Module, planner: Planner, w: "_Wires") -> None:
-        """Build the states in which tuples are waited for and taken."""
-        with m.State("PLAN"):
+        """Build the states in which tuples are waited for and taken.
+
+        A state is a flip-flop, so that the next one is known after two LUTs.
+        """
+        rests = w.waits & ~self.took
+        m.d.comb += [
+            self.idle.eq(w.plans | rests),
+            self.running.eq(w.runs | self.draining | (w.waits & self.took)),
+            self.window_error.eq(w.waits & ~planner.legal),
+        ]
+        m.d.sync += [
             # A cycle late: the planner begins far from where windows are written.
-            m.d.comb += self.idle.eq(1)
-            m.d.sync += [
-                planner.start.eq(w.stale),
-                w.planned.eq(planner.done & ~w.stale & self.complete),
-            ]
-            with m.If(w.planned):
-                m.next = "IDLE"
-        with m.State("IDLE"):
-            m.d.comb += [
-                self.idle.eq(~self.took),
-                self.running.eq(self.took),
-                self.window_error.eq(~planner.legal),
-            ]
-            m.d.sync += [w.listens.eq(planner.legal & ~w.stale), w.planned.eq(0)]
-            with m.If(self.took):
-                m.next = "RUN"
-            with m.Elif(self.drain):
-                m.next = "FLUSH"
-            with m.Elif(w.written):
-                m.next = "PLAN"
-        with m.State("RUN"):
-            m.d.comb += self.running.eq(1)
-            m.d.sync += w.listens.eq(1)
-            with m.If(w.all_in):
-                # Without tuples of one side there is no pair left to meet.
-                with m.If(w.met_both):
-                    m.next = "DRAIN"
-                with m.Else():
-                    m.next = "FLUSH"
+            planner.start.eq(w.plans & w.stale),
+            w.planned.eq(w.plans & planner.done & ~w.stale & self.complete),
+            w.listens.eq(w.runs | (w.waits & planner.legal & ~w.stale)),
+            w.plans.eq(w.clear | (w.plans & ~w.planned) | (rests & ~self.drain & w.written)),
+            w.waits.eq((w.plans & w.planned) | (rests & ~self.drain & ~w.written)),
+            w.runs.eq((w.waits & self.took) | (w.runs & ~w.all_in)),
+        ]
 
     def _finish(self, m: Module, w: "_Wires") -> None:
         """Build the states that end an input."""
+        taken = w.runs & w.all_in
+        m.d.comb += [
+            self.draining.eq(w.drains | w.flushes | w.punctuates),
+            self.drained.eq(w.clear),
+        ]
         m.d.sync += [
-            w.still.eq(0),
+            # Without tuples of one side there is no pair left to meet.
+            w.drains.eq((taken & w.met_both) | (w.drains & w.has_bubbles)),
+            w.flushes.eq(
+                (taken & ~w.met_both)
+                | (w.waits & ~self.took & self.drain)
+                | (w.drains & ~w.has_bubbles)
+                | (w.flushes & ~w.long_still)
+            ),
+            w.punctuates.eq((w.flushes & w.long_still) | (w.punctuates & ~w.was_given)),
+            w.clear.eq(w.punctuates & w.was_given),
+            w.still.eq(w.flushes & w.steppable & ~self.busy),
             w.due.eq(w.long_still | (w.due & ~self.end.ready)),
-            w.given.eq(0),
+            w.given.eq(w.punctuates & ~w.due),
             w.was_given.eq(w.given),
         ]
-        finishing = [self.running.eq(1), self.draining.eq(1)]
-        with m.State("DRAIN"):
-            m.d.comb += finishing
-            with m.If(~w.has_bubbles):
-                m.next = "FLUSH"
-        with m.State("FLUSH"):
-            m.d.comb += finishing
-            m.d.sync += w.still.eq(w.steppable & ~self.busy)
-            with m.If(w.long_still):
-                m.next = "PUNCTUATE"
-        with m.State("PUNCTUATE"):
-            m.d.comb += finishing
-            m.d.sync += w.given.eq(~w.due)
-            with m.If(w.was_given):
-                m.next = "CLEAR"
-        with m.State("CLEAR"):
-            m.d.comb += [w.clear.eq(1), self.drained.eq(1)]
-            m.d.sync += [w.ended.eq(0), w.seen_r.eq(0), w.seen_s.eq(0)]
-            m.next = "PLAN"
 
     def _push_bubbles(self, m: Module, planner: Planner, w: "_Wires") -> None:
         """Build the count of a drain's bubbles: as many as the window of R has tuples."""
-        # Those that were not pushed yet, a cycle late; whether there are fewer than four, later.
-        bubbles, few, pushed = Signal(WINDOW_BITS), Signal(name="few"), Signal(name="pushed")
+        # Those that were not pushed yet, a cycle late: the upper bits count a cycle later still,
+        # as a carry through all of them is long.
+        low, high = Signal(self.LOW_BITS), Signal(WINDOW_BITS - self.LOW_BITS)
+        lowest, no_high = Signal(name="lowest"), Signal(name="no_high")
+        few, pushed, borrows = Signal(name="few"), Signal(name="pushed"), Signal(name="borrows")
         is_last, begun, begins = payload_of(1, name="is_last"), Signal(name="begun"), Signal()
         m.d.comb += [
             w.push_bubble.eq(w.has_bubbles & w.steppable),
@@ -255,14 +240,21 @@ class Sequencer(Component):
             begun.eq(w.met_both & (begun | w.all_in)),
             w.has_bubbles.eq(begins | (w.has_bubbles & ~(w.steppable & is_last))),
             pushed.eq(w.push_bubble),
-            few.eq(bubbles[2:] == 0),
+            lowest.eq(low == 0),
+            no_high.eq(high == 0),
+            few.eq(no_high & (low[2:] == 0)),
+            borrows.eq(pushed & lowest),
             # A step takes two cycles, so that it is known when the next bubble is pushed.
-            is_last.eq(few & (bubbles[:2] == Mux(pushed, 2, 1))),
+            is_last.eq(few & (low[:2] == Mux(pushed, 2, 1))),
         ]
         with m.If(pushed):
-            m.d.sync += bubbles.eq(bubbles - 1)
+            m.d.sync += low.eq(low - 1)
         with m.Elif(~w.has_bubbles):
-            m.d.sync += bubbles.eq(planner.window)
+            m.d.sync += low.eq(planner.window[: self.LOW_BITS])
+        with m.If(borrows):
+            m.d.sync += high.eq(high - 1)
+        with m.Elif(~w.has_bubbles):
+            m.d.sync += high.eq(planner.window[self.LOW_BITS :])
 
     def _schedule(self, m: Module, planner: Planner, w: "_Wires") -> None:
         """Build the scan counter and the registers of command and entering tuple."""
@@ -332,6 +324,15 @@ class _Wires:
     """What the parts of the sequencer share."""
 
     def __init__(self) -> None:
+        # The states, each a flip-flop: the plan of an input is made, its first tuple waited for,
+        # its tuples taken, bubbles pushed, results awaited, and punctuation is given.
+        self.plans = Signal(init=1)
+        self.waits = Signal()
+        self.runs = Signal()
+        self.drains = Signal()
+        self.flushes = Signal()
+        self.punctuates = Signal()
+        self.clear = Signal()
         # Windows written since the plan was begun; the plan of reset is stale from the start.
         self.written = Signal(init=1)
         self.stale = Signal()
@@ -365,4 +366,3 @@ class _Wires:
         # A flush goes on and nothing moves, a cycle ago: `busy` comes from afar.
         self.still = Signal()
         self.long_still = Signal()
-        self.clear = Signal()
