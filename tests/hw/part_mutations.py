@@ -101,8 +101,8 @@ PART_MUTATIONS = {
     "longest-segment-always-longer": Mutation(
         Fault(
             "rtl.chain.segments",
-            "word.eq(Mux(has_longer, longest,",
-            "word.eq(Mux(1, longest,",
+            "word.eq(Mux(has_longer, one_more.word,",
+            "word.eq(Mux(1, one_more.word,",
             "a scan of equal segments reads a word too many",
         ),
         "test_segments.py::test_a_plan_adds_up_to_the_windows[3-1-1]",

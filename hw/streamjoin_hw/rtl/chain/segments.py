@@ -6,7 +6,7 @@ A window of R is the sum of the segments of all active cores, so any size is exa
 model of this component is :func:`streamjoin_common.contract.active_cores`.
 """
 
-from amaranth.hdl import Cat, Module, Mux, Signal, signed
+from amaranth.hdl import Cat, Module, Mux, Signal, Value, signed
 from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 
@@ -14,6 +14,9 @@ from streamjoin_common.contract import WINDOW_BITS, DesignParams
 from streamjoin_hw.rtl.chain.core import plan_layout
 from streamjoin_hw.rtl.memory import word_bits
 from streamjoin_hw.rtl.streams import Component, View, payload_of
+
+SETTLING = 8
+"""Cycles after which it is known whether windows are legal, and how many cores they need."""
 
 
 class Divider(Component):
@@ -167,91 +170,78 @@ class Planner(Component):
         # From a register: whoever waits for it may be far.
         done = Signal(name="is_done", init=1)
         m.d.comb += [self.window.eq(r), self.done.eq(done)]
-        m.d.sync += go.eq(0)
-        with m.FSM():
-            with m.State("DONE"), m.If(self.start):
-                m.d.sync += done.eq(0)
-                windows = self.window_r, self.window_s
-                m.d.sync += [r.eq(self.window_r), s.eq(self.window_s)]
-                m.d.sync += in_bits.eq(Cat(~w[WINDOW_BITS:].any() for w in windows))
-                m.next = "COMPARE"
-            with m.State("COMPARE"):
-                m.d.sync += greater.eq(r >= s)
-                for k, window in enumerate((r, s)):
-                    m.d.sync += [
-                        some[k].eq(Cat(window[bit : bit + 4].any() for bit in fours)),
-                        too_large[k].eq(window >= params.window_capacity + 1),
-                    ]
-                m.next = "SORT"
-            with m.State("SORT"):
-                m.d.sync += [smaller.eq(Mux(greater, s, r)), larger.eq(Mux(greater, r, s))]
-                m.d.sync += in_range.eq(Cat(some[k].any() & ~too_large[k] for k in (0, 1)))
-                m.next = "COUNT"
-            with m.State("COUNT"):
-                m.d.sync += enough.eq(smaller >= params.cores)
-                m.next = "CHOOSE"
-            with m.State("CHOOSE"):
-                m.d.sync += active.eq(Mux(enough, params.cores, smaller))
-                m.next = "MULTIPLY"
-            with m.State("MULTIPLY"):
-                m.d.sync += room.eq(active * params.segment_tuples)
-                m.next = "CHECK"
-            with m.State("CHECK"):
-                m.d.sync += fits.eq(room >= larger)
-                m.next = "VERDICT"
-            with m.State("VERDICT"):
-                m.d.sync += self.legal.eq(in_range.all() & in_bits.all() & fits)
-                m.next = "DIVIDE"
-            self._divide(m, dividers, go, by_lanes, done)
+        # Each step is a flip-flop. What it does not enable settles while the windows stand still.
+        rests, settles = Signal(name="rests", init=1), Signal(SETTLING, name="settles")
+        begins, settled = rests & self.start, settles[-1]
+        with m.If(begins):
+            windows = self.window_r, self.window_s
+            m.d.sync += [r.eq(self.window_r), s.eq(self.window_s)]
+            m.d.sync += in_bits.eq(Cat(~w[WINDOW_BITS:].any() for w in windows))
+        for k, window in enumerate((r, s)):
+            m.d.sync += [
+                some[k].eq(Cat(window[bit : bit + 4].any() for bit in fours)),
+                too_large[k].eq(window >= params.window_capacity + 1),
+            ]
+        m.d.sync += [
+            greater.eq(r >= s),
+            in_range.eq(Cat(some[k].any() & ~too_large[k] for k in (0, 1))),
+            smaller.eq(Mux(greater, s, r)),
+            larger.eq(Mux(greater, r, s)),
+            enough.eq(smaller >= params.cores),
+            active.eq(Mux(enough, params.cores, smaller)),
+            room.eq(active * params.segment_tuples),
+            fits.eq(room >= larger),
+            self.legal.eq(in_range.all() & in_bits.all() & fits),
+            settles.eq(Cat(begins, settles)),
+        ]
+        given = self._divide(m, dividers, go, by_lanes, settled & self.legal)
+        ends = given | (settled & ~self.legal)
+        m.d.sync += [
+            rests.eq((rests & ~self.start) | ends),
+            done.eq((done & ~begins) | ends),
+        ]
         return m
 
     def _divide(
-        self,
-        m: Module,
-        dividers: dict[str, Divider],
-        go: Signal,
-        by_lanes: Signal,
-        done: Signal,
-    ) -> None:
-        """Build the states that divide: tuples by cores, then slots by lanes."""
-        params = self.params
-        # A cycle late; not before the dividers have begun.
-        divided = Signal()
-        m.d.sync += divided.eq(dividers["r"].done & ~go)
-        with m.State("DIVIDE"):
-            m.d.sync += [by_lanes.eq(0), done.eq(~self.legal), divided.eq(0)]
-            with m.If(self.legal):
-                m.d.sync += go.eq(1)
-                m.next = "SEGMENTS"
-            with m.Else():
-                m.next = "DONE"
-        with m.State("SEGMENTS"), m.If(divided):
-            m.next = "LONGER"
-        with m.State("LONGER"):
-            for side, divider in dividers.items():
+        self, m: Module, dividers: dict[str, Divider], go: Signal, by_lanes: Signal, begins: Value
+    ) -> Signal:
+        """Build the steps that divide: tuples by cores, then slots by lanes; return the last."""
+        divided, segments, longer, slots, last, longest = (
+            Signal(name=name)
+            for name in ("divided", "segments", "longer", "slots", "last", "longest")
+        )
+        again = begins | longer
+        m.d.sync += [
+            go.eq(again),
+            # A cycle late; not before the dividers have begun.
+            divided.eq(dividers["r"].done & ~go & ~again),
+            segments.eq(begins | (segments & ~divided)),
+            longer.eq(segments & divided),
+            slots.eq(longer | (slots & ~divided)),
+            last.eq(slots & divided),
+            longest.eq(last),
+        ]
+        with m.If(again):
+            m.d.sync += by_lanes.eq(longer)
+        for side, divider in dividers.items():
+            shorter, one_more = self.plan[f"last_{side}"], self.plan[f"last_longer_{side}"]
+            with m.If(longer):
                 m.d.sync += self.plan[f"longer_{side}"].eq(divider.remainder)
-            m.d.sync += [by_lanes.eq(1), go.eq(1), divided.eq(0)]
-            m.next = "SLOTS"
-        with m.State("SLOTS"), m.If(divided):
-            m.next = "LAST"
-        with m.State("LAST"):
-            for side, divider in dividers.items():
-                last, longer = self.plan[f"last_{side}"], self.plan[f"last_longer_{side}"]
+            with m.If(last):
                 # The last slot of a longer segment has the number of a shorter one's tuples.
-                m.d.sync += [longer.word.eq(divider.quotient), longer.lane.eq(divider.remainder)]
-                with m.If(divider.remainder[: len(last.lane)] == 0):
-                    before = divider.quotient[: len(last.word)] - 1
-                    m.d.sync += [last.word.eq(before), last.lane.eq(params.lanes - 1)]
+                m.d.sync += [
+                    one_more.word.eq(divider.quotient),
+                    one_more.lane.eq(divider.remainder),
+                ]
+                with m.If(divider.remainder[: len(shorter.lane)] == 0):
+                    before = divider.quotient[: len(shorter.word)] - 1
+                    m.d.sync += [shorter.word.eq(before), shorter.lane.eq(self.params.lanes - 1)]
                 with m.Else():
                     m.d.sync += [
-                        last.word.eq(divider.quotient),
-                        last.lane.eq(divider.remainder - 1),
+                        shorter.word.eq(divider.quotient),
+                        shorter.lane.eq(divider.remainder - 1),
                     ]
-            m.next = "LONGEST"
-        with m.State("LONGEST"):
-            for side, word in (("r", self.last_word_r), ("s", self.last_word_s)):
-                has_longer = self.plan[f"longer_{side}"] != 0
-                longest = self.plan[f"last_longer_{side}"].word
-                m.d.sync += word.eq(Mux(has_longer, longest, self.plan[f"last_{side}"].word))
-            m.d.sync += done.eq(1)
-            m.next = "DONE"
+            has_longer = self.plan[f"longer_{side}"] != 0
+            word = self.last_word_r if side == "r" else self.last_word_s
+            m.d.sync += word.eq(Mux(has_longer, one_more.word, shorter.word))
+        return longest
