@@ -13,27 +13,27 @@ LINE_MUTATIONS = {
             "a core puts results on a line that was stopped",
         ),
         "test_line.py::test_a_queue_that_nobody_empties_stops_its_line_before_it_overflows[3-0]",
-        "a queue overflowed",
+        "a result FIFO overflowed",
     ),
     "stop-late": Mutation(
         Fault(
             "rtl.chain.line",
-            "cores + STOP_WORDS + 2 * hops + 1",
+            "cores + STOP_WORDS + 2 * hops",
             "STOP_WORDS",
             "a line is stopped when there is no room for what is on it",
         ),
         "test_line.py::test_a_queue_that_nobody_empties_stops_its_line_before_it_overflows[8-2]",
-        "a queue overflowed",
+        "a result FIFO overflowed",
     ),
     "stop-one-late": Mutation(
         Fault(
             "rtl.chain.line",
-            "cores + STOP_WORDS + 2 * hops + 1",
             "cores + STOP_WORDS + 2 * hops",
+            "cores + STOP_WORDS + 2 * hops - 1",
             "a line is stopped one result late",
         ),
         "test_line.py::test_a_queue_that_nobody_empties_stops_its_line_before_it_overflows[8-2]",
-        "a queue overflowed",
+        "a result FIFO overflowed",
     ),
     "line-overrun": Mutation(
         Fault(
@@ -69,7 +69,7 @@ LINE_MUTATIONS = {
         Fault(
             "rtl.queues",
             "each.eq(0) for each in emptied]",
-            "each.eq(0) for each in emptied[1:]]",
+            "each.eq(0) for each in emptied[:3]]",
             "a line's queue keeps its results through a reset",
         ),
         "test_line.py::test_a_reset_empties_a_line_s_end[0-40]",
@@ -79,7 +79,7 @@ LINE_MUTATIONS = {
         Fault(
             "rtl.queues",
             "each.eq(0) for each in emptied]",
-            "each.eq(0) for each in emptied[:2]]",
+            "each.eq(0) for each in emptied[1:]]",
             "a line's queue is read where nothing was written after a reset",
         ),
         "test_line.py::test_a_reset_empties_a_line_s_end[0-40]",

@@ -50,11 +50,21 @@ RESET_MUTATIONS = {
     "tree-not-emptied": Mutation(
         Fault(
             "rtl.trees",
-            "return Merger(self.layout, inputs, self.clear)",
-            "return Merger(self.layout, inputs)",
+            "Link(self.layout, self.places, clear=self.clear)",
+            "Link(self.layout, self.places)",
             "a tree keeps what it holds when it is told to empty itself",
         ),
         "test_trees.py::test_a_tree_is_empty_after_it_was_cleared",
+        "assert",
+    ),
+    "merger-ready-for-another-turn-after-a-clear": Mutation(
+        Fault(
+            "rtl.trees",
+            "ready.eq(Mux(soon, turn.init, 0))",
+            "ready.eq(ready)",
+            "a merger takes from one input and gives what another offers",
+        ),
+        "test_trees.py::test_a_merger_is_offered_payloads_as_soon_as_it_was_cleared",
         "assert",
     ),
     "results-in-the-cycle-after-a-reset": Mutation(

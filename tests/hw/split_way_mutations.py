@@ -40,7 +40,7 @@ SPLIT_WAY_MUTATIONS = {
             "level.at_least(self.places)",
             "what is on its way to a full queue is written over what waits",
         ),
-        LINK,
+        f"{LEAVES}[5-2-16]",
         "Error",
     ),
     "split-landing-counts-a-cycle-late": Mutation(
@@ -50,22 +50,22 @@ SPLIT_WAY_MUTATIONS = {
             "level.soon_at_least(3)",
             "of two that wait one leaves, and the other is taken not to be there",
         ),
-        LINK,
+        f"{LEAVES}[5-2-16]",
         "Error",
     ),
-    "split-landing-forgets-what-is-always-written": Mutation(
+    "split-link-forgets-what-is-on-its-way": Mutation(
         Fault(
-            "rtl.split.links",
-            "    RESERVE = 3",
+            "rtl.queues",
             "    RESERVE = 2",
-            "the place behind the last payload is written over the first",
+            "    RESERVE = 1",
+            "what is on its way to a link's queue is written over what waits",
         ),
         LINK,
-        "a queue overflowed",
+        "a result FIFO overflowed",
     ),
     "split-link-is-never-shut": Mutation(
         Fault(
-            "rtl.split.links",
+            "rtl.queues",
             "self.i.ready.eq(~shut)",
             "self.i.ready.eq(1)",
             "a link takes what its queue has no place for",

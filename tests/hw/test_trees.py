@@ -8,6 +8,7 @@ from amaranth.hdl import Signal
 from amaranth.lib import data
 from tests.hw.checks import give, nothing_more, pauses, simulate, take
 
+from streamjoin_hw.rtl.queues import Link
 from streamjoin_hw.rtl.trees import Merger, MergeTree, tree_levels
 
 LAYOUT = data.StructLayout({"origin": 8, "number": 8})
@@ -114,3 +115,31 @@ def test_a_tree_is_empty_after_it_was_cleared() -> None:
         await nothing_more(ctx, tree.o)
 
     simulate(tree, testbench)
+
+
+def test_a_merger_is_offered_payloads_as_soon_as_it_was_cleared() -> None:
+    """Whose turn it is and who is told so agree from the first cycle on."""
+    clear = Signal()
+    merger = Merger(LAYOUT, 3, clear, Link(LAYOUT, clear=clear))
+
+    async def testbench(ctx: Any) -> None:
+        ctx.set(merger.o.ready, 1)
+        for last in range(3):
+            ctx.set(merger.i[last].valid, 1)
+            await ctx.tick().repeat(4)
+            ctx.set(merger.i[last].valid, 0)
+            ctx.set(clear, 1)
+            await ctx.tick()
+            ctx.set(clear, 0)
+            sent, given = [], []
+            for number in range(12):
+                for k in range(3):
+                    ctx.set(merger.i[k].valid, number < 4)
+                    ctx.set(merger.i[k].payload, {"origin": k, "number": number})
+                sent += [(k, number) for k in range(3) if number < 4 and ctx.get(merger.i[k].ready)]
+                if ctx.get(merger.o.valid):
+                    given.append((ctx.get(merger.o.p.origin), ctx.get(merger.o.p.number)))
+                await ctx.tick()
+            assert given == sent, "a payload too many, or one too few"
+
+    simulate(merger, testbench)

@@ -8,8 +8,7 @@ from amaranth.lib import data, stream, wiring
 from streamjoin_hw.formal.faults import Fault
 from streamjoin_hw.formal.harness import Harness
 from streamjoin_hw.rtl.chain.line import LinePlace, connect_lines
-from streamjoin_hw.rtl.queues import ResultQueue
-from streamjoin_hw.rtl.split.links import Link
+from streamjoin_hw.rtl.queues import Link, ResultQueue
 from streamjoin_hw.rtl.split.queue import Queue
 from streamjoin_hw.rtl.streams import PingPongReg, PipeReg
 from streamjoin_hw.rtl.trees import Merger, MergeTree
@@ -41,8 +40,8 @@ DEAF_CORE = Fault(
 )
 HASTY_LINK = Fault(
     "rtl.queues",
-    "level.at_least(self.places - self.reserve + 1)",
-    "level.at_least(self.places - self.reserve + 2)",
+    "self.RESERVE if self.is_near else self.RESERVE + 2",
+    "self.RESERVE if self.is_near else self.RESERVE + 1",
     "the queue of a link has a place less than what is on its way",
 )
 
@@ -295,12 +294,14 @@ class MergerPassage(Passage):
 class TreePassage(Passage):
     """Three mergers over three streams, one of them with a single input."""
 
+    PLACES = 8
+
     def __init__(self) -> None:
-        super().__init__(3, 6, busy_delay=1)
+        super().__init__(3, 3 * self.PLACES, busy_delay=1)
 
     def parts(self, m: Module) -> tuple[list[Any], Any, Any]:
         """Make the tree."""
-        dut = MergeTree(ITEM, self.sources, 2)
+        dut = MergeTree(ITEM, self.sources, 2, places=self.PLACES)
         self.drive(m, dut)
         return [dut.i[k] for k in range(self.sources)], dut.o, dut.busy
 
@@ -381,12 +382,12 @@ class LinePassage(Passage):
 
 
 class LinkPassage(Passage):
-    """A link with few places, of which one is always free."""
+    """A link with few places."""
 
     PLACES = 8
 
     def __init__(self) -> None:
-        super().__init__(1, self.PLACES - 1)
+        super().__init__(1, self.PLACES)
 
     def parts(self, m: Module) -> tuple[list[Any], Any, Any]:
         """Make the link."""

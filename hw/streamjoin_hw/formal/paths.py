@@ -18,14 +18,17 @@ VALID_AFTER_READY = Fault(
     "self.o.valid.eq(one & self.o.ready)",
     "valid waits for ready",
 )
-READY_THROUGH, READY_THROUGH_BOTH = (
-    Fault(
-        "rtl.streams",
-        f"self.i.ready.eq(~{full})",
-        f"self.i.ready.eq(~{full} | self.o.ready)",
-        "ready runs through the register stage",
-    )
-    for full in ("spare_valid", "both")
+READY_THROUGH = Fault(
+    "rtl.streams",
+    "self.i.ready.eq(~spare_valid)",
+    "self.i.ready.eq(~spare_valid | self.o.ready)",
+    "ready runs through the register stage",
+)
+LINK_WAITS = Fault(
+    "rtl.queues",
+    "self.o.valid.eq(queue.is_there)",
+    "self.o.valid.eq(queue.is_there & self.o.ready)",
+    "valid of a link waits for ready",
 )
 
 

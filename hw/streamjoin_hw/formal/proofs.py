@@ -24,8 +24,8 @@ from streamjoin_hw.formal.passage import (
     TreePassage,
 )
 from streamjoin_hw.formal.paths import (
+    LINK_WAITS,
     READY_THROUGH,
-    READY_THROUGH_BOTH,
     VALID_AFTER_READY,
     Around,
     Path,
@@ -88,6 +88,12 @@ FORGETFUL_MERGER = Fault(
     "turn & output.i.ready.replicate(self.inputs)",
     "turn",
     "a merger takes what it cannot hold",
+)
+GREEDY_MERGER = Fault(
+    "rtl.trees",
+    "next_turn & soon.replicate(self.inputs)",
+    "-1",
+    "a merger in front of a link takes from all of its inputs",
 )
 STUCK_TURNS = Fault(
     "rtl.trees",
@@ -194,14 +200,14 @@ PROOFS = {
     "tree-paths": Proof(
         "a tree is cut from its output",
         Around.tree,
-        READY_THROUGH_BOTH,
+        LINK_WAITS,
         paths=Around.all_paths(3),
     ),
     "tree-passage": Proof(
         "a tree loses and invents nothing",
         TreePassage,
-        FORGETFUL_MERGER,
-        quick_depth=7,
+        GREEDY_MERGER,
+        quick_depth=11,
         depth=13,
     ),
     "fifo-passage": Proof(

@@ -74,21 +74,19 @@ class LateCount:
         return self._now([self._late_at_least(number + by) for by in (-1, 0, 1)])
 
     def soon_at_least(self, number: int) -> Value:
-        """Return what :meth:`at_least` does, after one LUT: what it needs has flip-flops."""
+        """Return what :meth:`at_least` does, after one LUT: what it needs has flip-flops.
+
+        Not of a count with a ``clear``, which these do not obey.
+        """
+        assert self._clear is None
         if self._is_unary:
             return self.at_least(number)
         # What there is now is the late count of the next cycle.
-        late = [
-            Signal(name=f"late_{each}", reset_less=self._clear is not None)
-            for each in range(number - 1, number + 2)
-        ]
+        late = [Signal(name=f"late_{each}") for each in range(number - 1, number + 2)]
         self._m.d.sync += [
             flag.eq(self.at_least(each) if each else 1)
             for each, flag in enumerate(late, number - 1)
         ]
-        if self._clear is not None:
-            with self._m.If(self._clear):
-                self._m.d.sync += [flag.eq(0) for flag in late]
         return self._now(late)
 
     def _now(self, late: list[Any]) -> Value:
@@ -133,8 +131,6 @@ class Landing(Component):
     deciding : tuple of str
         Members by which the taker decides whether it takes a payload: they come from registers,
         and have a memory and pointers of their own, which lie near the taker.
-    clear : Signal, optional
-        Empties it at the next edge, in place of the domain's reset, which then does not reach it.
 
     Members
     -------
@@ -158,13 +154,11 @@ class Landing(Component):
         places: int,
         reserve: int,
         deciding: tuple[str, ...] = (),
-        clear: Signal | None = None,
     ) -> None:
         self.layout = layout
         self.places = places
         self.reserve = reserve
         self.deciding = deciding
-        self.clear = clear
         super().__init__(
             {
                 "payload": In(layout),
@@ -177,13 +171,9 @@ class Landing(Component):
     def elaborate(self, _platform: object) -> Module:
         """Build the memories, and count what they hold."""
         m = Module()
-        keeps = self.clear is not None
-        there, few, lost = (
-            Signal(name=name, reset_less=keeps) for name in ("there", "becomes_few", "lost")
-        )
+        there, few, lost = (Signal(name=name) for name in ("there", "becomes_few", "lost"))
         leaves = Signal()
-        level = LateCount(m, self.arrives, leaves, self.places, self.clear)
-        emptied = [there]
+        level = LateCount(m, self.arrives, leaves, self.places)
         many = level.soon_at_least(2)
         m.d.comb += [
             self.o.valid.eq(there),
@@ -195,34 +185,25 @@ class Landing(Component):
         others = {name: field for name, field in self._fields() if name not in self.deciding}
         # Whether a payload leaves is decided late, so it decides between what is known.
         if others:
-            head, end, start = self._memory(m, "memory", others, 1)
-            emptied += [end, start]
+            head, start = self._memory(m, "memory", others, 1)
             m.d.comb += [self.o.p[name].eq(head[name]) for name in others]
             with m.If(leaves):
                 m.d.sync += start.eq(start + 1)
         if deciding:
-            emptied += self._decide(m, deciding, there, many, leaves)
+            self._decide(m, deciding, there, many, leaves)
         m.d.sync += [
             there.eq(self.arrives | many | (there & ~leaves)),
             few.eq(level.at_least(self.places - self.reserve + 1)),
             lost.eq(level.at_least(self.places)),
         ]
-        if self.clear is not None:
-            with m.If(self.clear):
-                m.d.sync += [each.eq(0) for each in emptied]
         return m
 
     def _fields(self) -> list[tuple[str, Any]]:
         return [(str(name), field.shape) for name, field in self.layout]
 
-    def _decide(
-        self, m: Module, fields: Any, there: Signal, many: Value, leaves: Signal
-    ) -> list[Signal]:
-        """Build the registers of the oldest payload's members; their memory has what follows it.
-
-        Return the pointers of that memory.
-        """
-        after, end, start = self._memory(m, "deciding", fields, -1)
+    def _decide(self, m: Module, fields: Any, there: Signal, many: Value, leaves: Signal) -> None:
+        """Build the registers of the oldest payload's members; their memory has what follows it."""
+        after, start = self._memory(m, "deciding", fields, -1)
         for name, shape in fields.items():
             head: Any = payload_of(shape, name=f"head_{name}")
             with m.If(leaves | ~there):
@@ -230,10 +211,9 @@ class Landing(Component):
             m.d.comb += self.o.p[name].eq(head)
         with m.If(Mux(there, leaves & (many | self.arrives), self.arrives)):
             m.d.sync += start.eq(start - 1)
-        return [end, start]
 
-    def _memory(self, m: Module, name: str, fields: Any, step: int) -> tuple[Any, Signal, Signal]:
-        """Build a memory of some members; return what it reads, where it writes, and reads.
+    def _memory(self, m: Module, name: str, fields: Any, step: int) -> tuple[Any, Signal]:
+        """Build a memory of some members; return what it reads, and where.
 
         Its pointers count up or down: synthesis takes two that count alike for one, whose wires
         then are as long as those of the longest memory.
@@ -242,8 +222,7 @@ class Landing(Component):
         m.submodules[name] = memory
         write, read = memory.write_port(), memory.read_port(domain="comb")
         end, start = (
-            Signal(range(self.places), name=f"{name}_{which}", reset_less=self.clear is not None)
-            for which in ("end", "start")
+            Signal(range(self.places), name=f"{name}_{which}") for which in ("end", "start")
         )
         # The place at the end is free: what is offered is written, and counts if it arrives.
         m.d.comb += [
@@ -254,7 +233,7 @@ class Landing(Component):
         ]
         with m.If(self.arrives):
             m.d.sync += end.eq(end + step)
-        return read.data, end, start
+        return read.data, start
 
 
 class ResultQueue(Component):
@@ -273,6 +252,8 @@ class ResultQueue(Component):
         Words that it holds, with the one at its head; at least 3.
     free_words : int
         Words that are free while there are not ``few``.
+    clear : Signal, optional
+        Empties it at the next edge, in place of the domain's reset, which then does not reach it.
 
     Members
     -------
@@ -296,10 +277,13 @@ class ResultQueue(Component):
     few: Signal
     busy: Signal
 
-    def __init__(self, layout: data.Layout, words: int, free_words: int) -> None:
+    def __init__(
+        self, layout: data.Layout, words: int, free_words: int, clear: Signal | None = None
+    ) -> None:
         self.layout = layout
         self.words = words
         self.free_words = free_words
+        self.clear = clear
         super().__init__(
             {
                 "write": In(1),
@@ -315,36 +299,138 @@ class ResultQueue(Component):
     def elaborate(self, _platform: object) -> Module:
         """Build the memory, whether a word waits, and the count of those."""
         m = Module()
+        keeps = self.clear is not None
         places = 1 << (self.words - 2).bit_length()
         memory: Any = Memory(shape=self.layout, depth=places, init=[])
         m.submodules.memory = memory
         write, read = memory.write_port(), memory.read_port(domain="sync")
-        begin, end = (Signal(range(places), name=name) for name in ("begin", "end"))
-        some, goes = (Signal(name=name) for name in ("some", "goes"))  # some word waits; one goes
-        waits = LateCount(m, self.write, goes, self.words - 1)
+        # Where words are read and written; some word waits; one is at the head.
+        emptied = [
+            Signal(shape, name=name, reset_less=keeps)
+            for name, shape in (
+                *((name, range(places)) for name in ("begin", "end")),
+                *((name, 1) for name in ("some", "there")),
+            )
+        ]
+        begin, end, some, there = emptied
+        goes = Signal(name="goes")
+        waits = LateCount(m, self.write, goes, self.words - 1, self.clear)
         m.d.comb += [
-            goes.eq(some & (~self.is_there | self.take)),
+            self.is_there.eq(there),
+            goes.eq(some & (~there | self.take)),
             write.addr.eq(end),
             write.data.eq(self.word),
             write.en.eq(self.write),
             read.addr.eq(begin),
             read.en.eq(goes),
             self.head.eq(read.data),
-            self.busy.eq(some | self.is_there),
+            self.busy.eq(some | there),
         ]
         with m.If(goes):
             m.d.sync += begin.eq(begin + 1)
         m.d.sync += [
             end.eq(end + self.write),
             # One that waits alone stays where the head is there and not taken.
-            some.eq(self.write | waits.at_least(2) | (some & self.is_there & ~self.take)),
-            self.is_there.eq(goes | (self.is_there & ~self.take)),
+            some.eq(self.write | waits.at_least(2) | (some & there & ~self.take)),
+            there.eq(goes | (there & ~self.take)),
         ]
-        lost = Signal()
+        if self.clear is not None:
+            with m.If(self.clear):
+                m.d.sync += [each.eq(0) for each in emptied]
+        few, lost = (Signal(name=name, reset_less=keeps) for name in ("becomes_few", "lost"))
         # With the word at the head, which is there while others wait.
         m.d.sync += [
-            self.few.eq(waits.at_least(self.words - self.free_words)),
+            few.eq(waits.at_least(self.words - self.free_words)),
             lost.eq(self.write & waits.at_least(self.words - 1)),
         ]
-        m.d.comb += Assert(~lost, "a result FIFO overflowed")
+        m.d.comb += [self.few.eq(few), Assert(~lost, "a result FIFO overflowed")]
+        return m
+
+
+class Link(Component):
+    """A way from one stream to another, far from each other: a register, and a queue behind it.
+
+    Latency 3 cycles, throughput 1 payload a cycle. ``i.ready`` and all of ``o`` are registers.
+
+    Parameters
+    ----------
+    layout : StructLayout
+        Layout of the payload.
+    places : int
+        Of the queue, a power of two.
+    is_near : bool
+        The queue alone: latency 2 cycles.
+    clear : Signal, optional
+        Empties it at the next edge, in place of the domain's reset, which then does not reach it.
+
+    Members
+    -------
+    i : In(stream.Signature(layout))
+    o : Out(stream.Signature(layout))
+    busy : Out(1)
+        A payload is inside.
+
+    Attributes
+    ----------
+    soon : Signal or None
+        ``i.ready`` in the next cycle, of a far one.
+    """
+
+    RESERVE = 2
+    """Of a near queue; a far one has a cycle more for what has set out, and one for ``few``."""
+
+    i: stream.Interface
+    o: stream.Interface
+    busy: Signal
+
+    def __init__(
+        self,
+        layout: data.Layout,
+        places: int = LANDING_PLACES,
+        *,
+        is_near: bool = False,
+        clear: Signal | None = None,
+    ) -> None:
+        self.layout = layout
+        self.places = places
+        self.is_near = is_near
+        self.clear = clear
+        self.soon = None if is_near else Signal()
+        super().__init__(
+            {
+                "i": In(stream.Signature(layout)),
+                "o": Out(stream.Signature(layout)),
+                "busy": Out(1),
+            }
+        )
+
+    def elaborate(self, _platform: object) -> Module:
+        """Build the registers of both directions, and the queue."""
+        m = Module()
+        reserve = self.RESERVE if self.is_near else self.RESERVE + 2
+        m.submodules.queue = queue = ResultQueue(self.layout, self.places, reserve, self.clear)
+        payload = payload_of(self.layout)
+        valid, shut = (
+            Signal(name=name, reset_less=self.clear is not None) for name in ("valid", "shut")
+        )
+        direction = m.d.comb if self.is_near else m.d.sync
+        direction += [
+            payload.eq(self.i.payload),
+            valid.eq(self.i.valid & self.i.ready),
+            shut.eq(queue.few),
+        ]
+        if self.clear is not None:
+            with m.If(self.clear):
+                direction += valid.eq(0)
+        m.d.comb += [
+            self.i.ready.eq(~shut),
+            queue.word.eq(payload),
+            queue.write.eq(valid),
+            self.o.payload.eq(queue.head),
+            self.o.valid.eq(queue.is_there),
+            queue.take.eq(self.o.ready),
+            self.busy.eq(queue.busy if self.is_near else valid | queue.busy),
+        ]
+        if self.soon is not None:
+            m.d.comb += self.soon.eq(~queue.few)
         return m

@@ -3,10 +3,11 @@
 import math
 from typing import Any
 
-from amaranth.hdl import Cat, Module, Signal, Value
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from streamjoin_hw.rtl.queues import LANDING_PLACES, Link
 from streamjoin_hw.rtl.streams import Component, PingPongReg, one_of
 
 
@@ -104,8 +105,11 @@ class Merger(Component):
         soon = output.soon
         if soon is not None:
             # Of what is far each decides by a register, as much as it has to decide.
-            ready = Signal(self.inputs, name="ready", init=turn.init)
+            ready = Signal.like(turn, name="ready")
             m.d.sync += ready.eq(next_turn & soon.replicate(self.inputs))
+            if self.clear is not None:
+                with m.If(self.clear):
+                    m.d.sync += ready.eq(Mux(soon, turn.init, 0))
         for k, each in enumerate(streams):
             m.d.comb += each.ready.eq(ready[k])
         chosen = one_of([(turn[k], each.payload) for k, each in enumerate(streams)])
@@ -137,10 +141,11 @@ def tree_levels(leaves: int, arity: int) -> int:
 
 
 class MergeTree(Component):
-    """A tree of mergers over any number of streams.
+    """A tree of mergers over any number of streams, each at the near end of a link.
 
-    Latency ``levels`` cycles at least and, while nothing else is inside, twice as many at most.
-    Results of one input keep their order; between inputs there is none.
+    So no path leads from a merger to the next one. Latency three cycles a level and, while nothing
+    else is inside, four at most. Results of one input keep their order; between inputs there is
+    none.
 
     Parameters
     ----------
@@ -152,6 +157,8 @@ class MergeTree(Component):
         Inputs of one merger, at least 2.
     clear : Signal, optional
         As of :class:`Merger`.
+    places : int
+        Of a link, a power of two.
     **more : Member
         Ports of a tree that has more of them.
 
@@ -173,9 +180,11 @@ class MergeTree(Component):
         leaves: int,
         arity: int,
         clear: Signal | None = None,
+        places: int = LANDING_PLACES,
         **more: wiring.Member,
     ) -> None:
         self.clear = clear
+        self.places = places
         self.levels = tree_levels(leaves, arity)
         self.layout = layout
         self.leaves = leaves
@@ -213,4 +222,5 @@ class MergeTree(Component):
 
     def merger(self, _m: Module, inputs: int) -> Any:
         """Make one of its mergers; another tree may have others."""
-        return Merger(self.layout, inputs, self.clear)
+        output = Link(self.layout, self.places, clear=self.clear)
+        return Merger(self.layout, inputs, self.clear, output)

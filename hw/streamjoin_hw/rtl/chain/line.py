@@ -20,8 +20,8 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from streamjoin_common.contract import DesignParams
-from streamjoin_hw.rtl.queues import Landing, landing_places
-from streamjoin_hw.rtl.streams import Component, PingPongReg, View, met_layout, registers_of
+from streamjoin_hw.rtl.queues import ResultQueue, landing_places
+from streamjoin_hw.rtl.streams import Component, View, met_layout, registers_of
 
 LINE_CORES = 8
 """Maximum cores of a line: a result passes each of them, in a cycle."""
@@ -158,7 +158,7 @@ class LineEnd(Component):
     line_stop : Out(1)
         To every core of the line; from a register.
     o : Out(stream.Signature(layout))
-        From a :class:`~streamjoin_hw.rtl.streams.PingPongReg`.
+        From registers; ``ready`` should come from one, too.
     busy : Out(1)
         A result is inside; from a register, a cycle late.
     """
@@ -172,8 +172,7 @@ class LineEnd(Component):
     def __init__(self, layout: data.StructLayout, cores: int, hops: int = 0) -> None:
         self.layout = layout
         self.hops = hops
-        # One stays free, as the queue says.
-        self.reserve = cores + STOP_WORDS + 2 * hops + 1
+        self.reserve = cores + STOP_WORDS + 2 * hops
         # As many places again as there are results under way: what is queued lasts until new ones
         # arrive.
         self.places = landing_places(self.reserve)
@@ -188,14 +187,15 @@ class LineEnd(Component):
         )
 
     def elaborate(self, _platform: object) -> Module:
-        """Build the registers of the way, the queue and the register at its output."""
+        """Build the registers of the way and the queue."""
         m = Module()
         # Nothing here is reset by the domain, whose wire would cross the part beside the line's,
         # which ends in a register, as it does in each core.
         reset = Signal(init=1, reset_less=True)
         m.d.sync += reset.eq(self.reset)
-        m.submodules.queue = queue = Landing(self.layout, self.places, self.reserve, clear=reset)
-        m.submodules.output = output = PingPongReg(self.layout, reset)
+        m.submodules.queue = queue = ResultQueue(
+            self.layout, self.places + 1, self.reserve, clear=reset
+        )
         arrives, on_way, stop = self.line_i, [], queue.few
         for hop in range(self.hops):
             place = registers_of(
@@ -209,14 +209,15 @@ class LineEnd(Component):
             on_way.append(place.valid)
         inside = Signal(name="inside", reset_less=True)
         m.d.comb += [
-            queue.payload.eq(arrives.body),
-            queue.arrives.eq(arrives.valid),
+            queue.word.eq(arrives.body),
+            queue.write.eq(arrives.valid),
+            self.o.payload.eq(queue.head),
+            self.o.valid.eq(queue.is_there),
+            queue.take.eq(self.o.ready),
             self.line_stop.eq(stop),
             self.busy.eq(inside),
         ]
-        wiring.connect(m, queue.o, output.i)
-        wiring.connect(m, output.o, wiring.flipped(self.o))
-        m.d.sync += inside.eq(queue.o.valid | output.busy | Cat(*on_way).any())
+        m.d.sync += inside.eq(queue.busy | Cat(*on_way).any())
         return m
 
 

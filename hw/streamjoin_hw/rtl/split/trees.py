@@ -7,8 +7,9 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from streamjoin_common.contract import DesignParams
+from streamjoin_hw.rtl.queues import Link
 from streamjoin_hw.rtl.split.layouts import is_star, row_bits, star_member, token_layout
-from streamjoin_hw.rtl.split.links import Link, gathered_or
+from streamjoin_hw.rtl.split.links import gathered_or
 from streamjoin_hw.rtl.split.queue import has_root_queues, queue_places
 from streamjoin_hw.rtl.streams import Component, PipeReg, one_of
 from streamjoin_hw.rtl.trees import Merger, tree_levels
@@ -38,7 +39,7 @@ class StarMerger(Component):
     inputs : int
         Streams to merge, at least 1.
     output : Component, optional
-        What takes the results: a :class:`~streamjoin_hw.rtl.split.links.Link`, or else a register
+        What takes the results: a :class:`~streamjoin_hw.rtl.queues.Link`, or else a register
         stage.
 
     Members
@@ -222,7 +223,9 @@ class CollectionTree(Component):
 def tree_stages(params: DesignParams) -> int:
     """Count the cycles that a tuple spends in a distribution tree and its match in the other one.
 
-    A level of either takes one, and so do the queue between two mergers and the combiner.
+    A level of the first takes one, a link between two mergers three, what is behind the last merger
+    one or two, and the combiner one.
     """
     levels = tree_levels(params.cores, params.merge_arity)
-    return levels + (2 * levels - 1) + 1
+    root = 1 if has_root_queues(params) else 2
+    return levels + 3 * (levels - 1) + root + 1

@@ -44,10 +44,11 @@ SERIALISER_CYCLES = 1
 """Of a chain with more than one lane, behind the FIFO."""
 
 QUEUE_CYCLES = 2
-"""At the end of a line: memory, output register."""
+"""At the end of a line: memory, and the register behind it."""
 
-MERGER_CYCLES = 3
-"""For each level of mergers of lines: a register in front, its output, a stage behind the tree."""
+MERGER_CYCLES = 5
+"""For each level of mergers of lines: a register in front, the link behind it (3), a stage behind
+the tree."""
 
 SPLIT_CYCLES = 7
 """From tree to tree in SplitJoin: collector, begin of a pass, memory, mask, list, the word that is
