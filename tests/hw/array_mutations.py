@@ -69,7 +69,7 @@ ARRAY_MUTATIONS = {
         Fault(
             "rtl.trees",
             "following(turn, offered)",
-            "others & -others",
+            "(offered & ~turn) & -(offered & ~turn)",
             "a merger always turns to the first input",
         ),
         "test_trees.py::test_a_busy_input_cannot_starve_another[busy1]",
@@ -78,8 +78,8 @@ ARRAY_MUTATIONS = {
     "merger-turns-from-an-offer": Mutation(
         Fault(
             "rtl.trees",
-            "with m.If(~held_up & others.any()):",
-            "with m.If(others.any()):",
+            "held_up = ~output.i.ready",
+            "held_up = output.i.ready & ~output.i.ready",
             "an input loses its turn although it was not served",
         ),
         "test_trees.py::test_a_merger_takes_turns[0.3]",
@@ -88,8 +88,8 @@ ARRAY_MUTATIONS = {
     "merger-keeps-its-turn": Mutation(
         Fault(
             "rtl.trees",
-            "with m.If(~held_up & others.any()):",
-            "with m.If(~(turn & offered).any() & others.any()):",
+            "held = held_up.replicate(self.inputs)",
+            "held = (held_up | (turn & offered).any()).replicate(self.inputs)",
             "an input keeps its turn while it has something, and others wait",
         ),
         "test_trees.py::test_a_merger_takes_turns[0.3]",

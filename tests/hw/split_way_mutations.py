@@ -156,7 +156,7 @@ SPLIT_WAY_MUTATIONS = {
     "merger-forgets-what-a-link-says": Mutation(
         Fault(
             "rtl.trees",
-            "ready.eq(next_turn & soon.replicate(self.inputs))",
+            "ready.eq(Mux(soon, next_turn, 0))",
             "ready.eq(next_turn)",
             "a merger takes what the link behind it does not",
         ),

@@ -91,14 +91,14 @@ FORGETFUL_MERGER = Fault(
 )
 GREEDY_MERGER = Fault(
     "rtl.trees",
-    "next_turn & soon.replicate(self.inputs)",
-    "-1",
+    "ready.eq(Mux(soon, next_turn, 0))",
+    "ready.eq(-1)",
     "a merger in front of a link takes from all of its inputs",
 )
 STUCK_TURNS = Fault(
     "rtl.trees",
     "following(turn, offered)",
-    "others & -others",
+    "(offered & ~turn) & -(offered & ~turn)",
     "a merger always turns to the first input",
 )
 LATE_OLDEST = Fault(

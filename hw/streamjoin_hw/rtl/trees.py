@@ -89,24 +89,27 @@ class Merger(Component):
         offered = Cat(*(each.valid for each in streams))
         # Bit k of `turn`: it is input k's turn. Never none, never two.
         turn = Signal(self.inputs, init=1, reset_less=self.clear is not None)
-        others = offered & ~turn
+        soon = output.soon
         # An input that has its turn keeps it until it is served, and after that while no other
-        # one offers anything.
-        held_up = (turn & offered).any() & ~output.i.ready
-        next_turn = Signal.like(turn)
-        m.d.comb += next_turn.eq(turn)
-        with m.If(~held_up & others.any()):
-            m.d.comb += next_turn.eq(following(turn, offered))
+        # one offers anything; in front of a link also while that takes nothing.
+        held_up = ~output.i.ready
+        if soon is None:
+            held_up &= (turn & offered).any()
+        alone = Cat(
+            ~Cat(other for j, other in enumerate(offered) if j != k).any()
+            for k in range(self.inputs)
+        )
+        held = held_up.replicate(self.inputs)
+        next_turn = (following(turn, offered) & ~held) | (turn & (alone | held))
         m.d.sync += turn.eq(next_turn)
         if self.clear is not None:
             with m.If(self.clear):
                 m.d.sync += turn.eq(turn.init)
         ready: Value = turn & output.i.ready.replicate(self.inputs)
-        soon = output.soon
         if soon is not None:
             # Of what is far each decides by a register, as much as it has to decide.
             ready = Signal.like(turn, name="ready")
-            m.d.sync += ready.eq(next_turn & soon.replicate(self.inputs))
+            m.d.sync += ready.eq(Mux(soon, next_turn, 0))
             if self.clear is not None:
                 with m.If(self.clear):
                     m.d.sync += ready.eq(Mux(soon, turn.init, 0))
