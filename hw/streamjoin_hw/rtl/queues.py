@@ -41,6 +41,8 @@ class LateCount:
         The maximum count.
     clear : Signal, optional
         Sets it to 0 at the next edge, in place of the domain's reset.
+    is_unary : bool, optional
+        Counts in unary however many there may be.
     """
 
     def __init__(
@@ -50,10 +52,12 @@ class LateCount:
         leaves: Value,
         maximum: int,
         clear: Signal | None = None,
+        *,
+        is_unary: bool = False,
     ) -> None:
         self._m, self._clear = m, clear
         self._maximum = maximum
-        self._is_unary = maximum <= UNARY
+        self._is_unary = is_unary or maximum <= UNARY
         shape = maximum if self._is_unary else range(maximum + 1)
         self._came, self._went, self._late = counts = [
             Signal(of, name=name, reset_less=clear is not None)
@@ -314,7 +318,7 @@ class ResultQueue(Component):
         ]
         begin, end, some, there = emptied
         goes = Signal(name="goes")
-        waits = LateCount(m, self.write, goes, self.words - 1, self.clear)
+        waits = LateCount(m, self.write, goes, self.words - 1, self.clear, is_unary=True)
         m.d.comb += [
             self.is_there.eq(there),
             goes.eq(some & (~there | self.take)),

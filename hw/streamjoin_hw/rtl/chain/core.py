@@ -9,7 +9,7 @@ follows is in :mod:`streamjoin_hw.rtl.matching`.
 
 from typing import Any
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
@@ -29,6 +29,19 @@ from streamjoin_hw.rtl.streams import (
     s_layout,
     slot_layout,
 )
+
+
+def at_least(m: Module, number: Value, than: Value, name: str) -> Value:
+    """Return whether a number is at least as large as another, once both have stood still.
+
+    A flip-flop for each bit, from the lowest one on, behind one LUT: as many cycles late.
+    """
+    late: Value = Const(1, 1)
+    for bit, (ours, theirs) in enumerate(zip(number, than, strict=True)):
+        register = payload_of(1, name=f"{name}_{bit}")
+        m.d.sync += register.eq(Mux(ours ^ theirs, ours, late))
+        late = register
+    return late
 
 
 def core_bits(params: DesignParams) -> int:
@@ -101,7 +114,8 @@ class Core(Component):
     index : In(core_bits(params))
         Its position in the chain, a constant; a port so that all cores are one module.
     plan : In(plan_layout(params))
-        Constant from six cycles before the first step until the next ``clear``.
+        Constant from six cycles before the first step until the next ``clear``, and what is
+        compared with ``index`` (``active``, ``longer_*``) for a cycle before that for each bit.
     command : In(command_layout(params))
         ``arrival`` and ``ts`` a cycle after the step that they belong to.
     r_left : In(slot_layout(r_layout(params)))
@@ -161,22 +175,16 @@ class Core(Component):
         m.submodules.ring_s = ring_s = SegmentRing(params, s_layout(params))
 
         # The plan is constant long before it is used: registers here keep the comparisons with the
-        # core's number off every other path, the plan's wires, which are long, among them. What is
-        # beyond is a carry; what is below, its inverse.
+        # core's number off every other path, the plan's wires, which are long, among them.
         inactive = Signal()
         first = Signal()
         entry = Signal()
-        plan = {
-            name: payload_of(len(self.plan[name]), name=f"plan_{name}")
-            for name in ("active", "longer_r", "longer_s")
-        }
-        m.d.sync += [copy.eq(self.plan[name]) for name, copy in plan.items()]
         behind = payload_of(len(self.plan.active))
-        apart = behind ^ plan["active"]
+        apart = behind ^ self.plan.active
         pairs = [apart[bit : bit + 2].any() for bit in range(0, len(apart), 2)]
         differs = payload_of(len(pairs), name="differs")
         m.d.sync += [
-            inactive.eq(self.index >= plan["active"]),
+            inactive.eq(at_least(m, self.index, self.plan.active, "active")),
             first.eq(self.index == 0),
             behind.eq(self.index + 1),
             differs.eq(Cat(pairs)),
@@ -187,7 +195,7 @@ class Core(Component):
             shorter = payload_of(1, name=f"shorter_{side}")
             step = Signal(name=f"member_steps_{side}")
             m.d.sync += [
-                shorter.eq(self.index >= plan[f"longer_{side}"]),
+                shorter.eq(at_least(m, self.index, self.plan[f"longer_{side}"], f"longer_{side}")),
                 last.eq(
                     Mux(
                         shorter,
