@@ -50,8 +50,8 @@ RESET_MUTATIONS = {
     "tree-not-emptied": Mutation(
         Fault(
             "rtl.trees",
-            "Link(self.layout, self.places, clear=self.clear)",
-            "Link(self.layout, self.places)",
+            "Link(self.layout, clear=self.clear)",
+            "Link(self.layout)",
             "a tree keeps what it holds when it is told to empty itself",
         ),
         "test_trees.py::test_a_tree_is_empty_after_it_was_cleared",

@@ -46,8 +46,8 @@ SPLIT_WAY_MUTATIONS = {
     "split-landing-counts-a-cycle-late": Mutation(
         Fault(
             "rtl.queues",
-            "level.soon_at_least(2)",
-            "level.soon_at_least(3)",
+            "level.at_least(2)",
+            "level.at_least(3)",
             "of two that wait one leaves, and the other is taken not to be there",
         ),
         f"{LEAVES}[5-2-16]",

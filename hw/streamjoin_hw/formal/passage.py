@@ -8,7 +8,7 @@ from amaranth.lib import data, stream, wiring
 from streamjoin_hw.formal.faults import Fault
 from streamjoin_hw.formal.harness import Harness
 from streamjoin_hw.rtl.chain.line import LinePlace, connect_lines
-from streamjoin_hw.rtl.queues import Link, ResultQueue
+from streamjoin_hw.rtl.queues import LINK_WORDS, Link, ResultQueue
 from streamjoin_hw.rtl.split.queue import Queue
 from streamjoin_hw.rtl.streams import PingPongReg, PipeReg
 from streamjoin_hw.rtl.trees import Merger, MergeTree
@@ -294,14 +294,12 @@ class MergerPassage(Passage):
 class TreePassage(Passage):
     """Three mergers over three streams, one of them with a single input."""
 
-    PLACES = 8
-
     def __init__(self) -> None:
-        super().__init__(3, 3 * self.PLACES, busy_delay=1)
+        super().__init__(3, 3 * LINK_WORDS, busy_delay=1)
 
     def parts(self, m: Module) -> tuple[list[Any], Any, Any]:
         """Make the tree."""
-        dut = MergeTree(ITEM, self.sources, 2, places=self.PLACES)
+        dut = MergeTree(ITEM, self.sources, 2)
         self.drive(m, dut)
         return [dut.i[k] for k in range(self.sources)], dut.o, dut.busy
 
@@ -382,15 +380,13 @@ class LinePassage(Passage):
 
 
 class LinkPassage(Passage):
-    """A link with few places."""
-
-    PLACES = 8
+    """A link."""
 
     def __init__(self) -> None:
-        super().__init__(1, self.PLACES)
+        super().__init__(1, LINK_WORDS)
 
     def parts(self, m: Module) -> tuple[list[Any], Any, Any]:
         """Make the link."""
-        dut = Link(ITEM, self.PLACES)
+        dut = Link(ITEM)
         self.drive(m, dut)
         return [dut.i], dut.o, dut.busy

@@ -16,7 +16,10 @@ from streamjoin_hw.rtl.streams import Component, View, payload_of
 LANDING_PLACES = 16
 """Places of a queue at a far end, at least: the words of an ECP5's LUT RAM."""
 
-UNARY = 15
+LINK_WORDS = 8
+"""Words of a link's queue: twice those that are on their way to it."""
+
+UNARY = LANDING_PLACES
 """Count up to which a flip-flop for each number costs about what a comparison does."""
 
 
@@ -55,7 +58,6 @@ class LateCount:
         *,
         is_unary: bool = False,
     ) -> None:
-        self._m, self._clear = m, clear
         self._maximum = maximum
         self._is_unary = is_unary or maximum <= UNARY
         shape = maximum if self._is_unary else range(maximum + 1)
@@ -75,27 +77,7 @@ class LateCount:
 
     def at_least(self, number: int) -> Value:
         """Return whether there are at least so many, 1 or more; from registers."""
-        return self._now([self._late_at_least(number + by) for by in (-1, 0, 1)])
-
-    def soon_at_least(self, number: int) -> Value:
-        """Return what :meth:`at_least` does, after one LUT: what it needs has flip-flops.
-
-        Not of a count with a ``clear``, which these do not obey.
-        """
-        assert self._clear is None
-        if self._is_unary:
-            return self.at_least(number)
-        # What there is now is the late count of the next cycle.
-        late = [Signal(name=f"late_{each}") for each in range(number - 1, number + 2)]
-        self._m.d.sync += [
-            flag.eq(self.at_least(each) if each else 1)
-            for each, flag in enumerate(late, number - 1)
-        ]
-        return self._now(late)
-
-    def _now(self, late: list[Any]) -> Value:
-        """Return whether there are so many, from the late count's being one less, as much, more."""
-        more, as_many, fewer = late
+        more, as_many, fewer = (self._late_at_least(number + by) for by in (-1, 0, 1))
         return Mux(self._came == self._went, as_many, Mux(self._came, more, fewer))
 
     def _late_at_least(self, number: int) -> Value:
@@ -178,7 +160,7 @@ class Landing(Component):
         there, few, lost = (Signal(name=name) for name in ("there", "becomes_few", "lost"))
         leaves = Signal()
         level = LateCount(m, self.arrives, leaves, self.places)
-        many = level.soon_at_least(2)
+        many = level.at_least(2)
         m.d.comb += [
             self.o.valid.eq(there),
             self.few.eq(few),
@@ -360,8 +342,8 @@ class Link(Component):
     ----------
     layout : StructLayout
         Layout of the payload.
-    places : int
-        Of the queue, a power of two.
+    words : int
+        Of the queue.
     is_near : bool
         The queue alone: latency 2 cycles.
     clear : Signal, optional
@@ -390,13 +372,13 @@ class Link(Component):
     def __init__(
         self,
         layout: data.Layout,
-        places: int = LANDING_PLACES,
+        words: int = LINK_WORDS,
         *,
         is_near: bool = False,
         clear: Signal | None = None,
     ) -> None:
         self.layout = layout
-        self.places = places
+        self.words = words
         self.is_near = is_near
         self.clear = clear
         self.soon = None if is_near else Signal()
@@ -412,7 +394,7 @@ class Link(Component):
         """Build the registers of both directions, and the queue."""
         m = Module()
         reserve = self.RESERVE if self.is_near else self.RESERVE + 2
-        m.submodules.queue = queue = ResultQueue(self.layout, self.places, reserve, self.clear)
+        m.submodules.queue = queue = ResultQueue(self.layout, self.words, reserve, self.clear)
         payload = payload_of(self.layout)
         valid, shut = (
             Signal(name=name, reset_less=self.clear is not None) for name in ("valid", "shut")

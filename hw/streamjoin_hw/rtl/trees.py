@@ -7,7 +7,7 @@ from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from streamjoin_hw.rtl.queues import LANDING_PLACES, Link
+from streamjoin_hw.rtl.queues import Link
 from streamjoin_hw.rtl.streams import Component, PingPongReg, one_of
 
 
@@ -160,8 +160,6 @@ class MergeTree(Component):
         Inputs of one merger, at least 2.
     clear : Signal, optional
         As of :class:`Merger`.
-    places : int
-        Of a link, a power of two.
     **more : Member
         Ports of a tree that has more of them.
 
@@ -183,11 +181,9 @@ class MergeTree(Component):
         leaves: int,
         arity: int,
         clear: Signal | None = None,
-        places: int = LANDING_PLACES,
         **more: wiring.Member,
     ) -> None:
         self.clear = clear
-        self.places = places
         self.levels = tree_levels(leaves, arity)
         self.layout = layout
         self.leaves = leaves
@@ -225,5 +221,5 @@ class MergeTree(Component):
 
     def merger(self, _m: Module, inputs: int) -> Any:
         """Make one of its mergers; another tree may have others."""
-        output = Link(self.layout, self.places, clear=self.clear)
+        output = Link(self.layout, clear=self.clear)
         return Merger(self.layout, inputs, self.clear, output)
