@@ -55,7 +55,7 @@ SPLIT_WAY_MUTATIONS = {
     ),
     "split-link-forgets-what-is-on-its-way": Mutation(
         Fault(
-            "rtl.queues",
+            "rtl.trees",
             "    RESERVE = 2",
             "    RESERVE = 1",
             "what is on its way to a link's queue is written over what waits",
@@ -65,7 +65,7 @@ SPLIT_WAY_MUTATIONS = {
     ),
     "split-link-is-never-shut": Mutation(
         Fault(
-            "rtl.queues",
+            "rtl.trees",
             "self.i.ready.eq(~shut)",
             "self.i.ready.eq(1)",
             "a link takes what its queue has no place for",

@@ -7,10 +7,10 @@ import pytest
 from amaranth.lib import data
 from tests.hw.checks import give, nothing_more, pauses, simulate, take
 
-from streamjoin_hw.rtl.queues import LANDING_PLACES, Landing, Link, landing_places
+from streamjoin_hw.rtl.queues import LANDING_PLACES, Landing, landing_places
 from streamjoin_hw.rtl.split.array import QUEUED_TUPLES
 from streamjoin_hw.rtl.split.links import Spread
-from streamjoin_hw.rtl.trees import Merger
+from streamjoin_hw.rtl.trees import Link, Merger
 
 SEED = 31
 LAYOUT = data.StructLayout({"number": 8})

@@ -8,8 +8,7 @@ from amaranth.hdl import Signal
 from amaranth.lib import data
 from tests.hw.checks import give, nothing_more, pauses, simulate, take
 
-from streamjoin_hw.rtl.queues import Link
-from streamjoin_hw.rtl.trees import Merger, MergeTree, tree_levels
+from streamjoin_hw.rtl.trees import Link, Merger, MergeTree, tree_levels
 
 LAYOUT = data.StructLayout({"origin": 8, "number": 8})
 

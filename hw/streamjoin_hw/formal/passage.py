@@ -8,10 +8,10 @@ from amaranth.lib import data, stream, wiring
 from streamjoin_hw.formal.faults import Fault
 from streamjoin_hw.formal.harness import Harness
 from streamjoin_hw.rtl.chain.line import LinePlace, connect_lines
-from streamjoin_hw.rtl.queues import LINK_WORDS, Link, ResultQueue
+from streamjoin_hw.rtl.queues import ResultQueue
 from streamjoin_hw.rtl.split.queue import Queue
 from streamjoin_hw.rtl.streams import PingPongReg, PipeReg
-from streamjoin_hw.rtl.trees import Merger, MergeTree
+from streamjoin_hw.rtl.trees import LINK_WORDS, Link, Merger, MergeTree
 
 ITEM = data.StructLayout({"origin": 2, "number": 2})
 """Payload of the proofs: who sent it, and data that distinguishes what must not be mixed up.
@@ -39,7 +39,7 @@ DEAF_CORE = Fault(
     "a core puts results on a line that was stopped",
 )
 HASTY_LINK = Fault(
-    "rtl.queues",
+    "rtl.trees",
     "self.RESERVE if self.is_near else self.RESERVE + 2",
     "self.RESERVE if self.is_near else self.RESERVE + 1",
     "the queue of a link has a place less than what is on its way",

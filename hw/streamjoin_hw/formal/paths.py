@@ -25,7 +25,7 @@ READY_THROUGH = Fault(
     "ready runs through the register stage",
 )
 LINK_WAITS = Fault(
-    "rtl.queues",
+    "rtl.trees",
     "self.o.valid.eq(queue.is_there)",
     "self.o.valid.eq(queue.is_there & self.o.ready)",
     "valid of a link waits for ready",

@@ -16,9 +16,6 @@ from streamjoin_hw.rtl.streams import Component, View, payload_of
 LANDING_PLACES = 16
 """Places of a queue at a far end, at least: the words of an ECP5's LUT RAM."""
 
-LINK_WORDS = 8
-"""Words of a link's queue: twice those that are on their way to it."""
-
 UNARY = LANDING_PLACES
 """Count up to which a flip-flop for each number costs about what a comparison does."""
 
@@ -330,93 +327,4 @@ class ResultQueue(Component):
             lost.eq(self.write & waits.at_least(self.words - 1)),
         ]
         m.d.comb += [self.few.eq(few), Assert(~lost, "a result FIFO overflowed")]
-        return m
-
-
-class Link(Component):
-    """A way from one stream to another, far from each other: a register, and a queue behind it.
-
-    Latency 3 cycles, throughput 1 payload a cycle. ``i.ready`` and all of ``o`` are registers.
-
-    Parameters
-    ----------
-    layout : StructLayout
-        Layout of the payload.
-    words : int
-        Of the queue.
-    is_near : bool
-        The queue alone: latency 2 cycles.
-    clear : Signal, optional
-        Empties it at the next edge, in place of the domain's reset, which then does not reach it.
-
-    Members
-    -------
-    i : In(stream.Signature(layout))
-    o : Out(stream.Signature(layout))
-    busy : Out(1)
-        A payload is inside.
-
-    Attributes
-    ----------
-    soon : Signal or None
-        ``i.ready`` in the next cycle, of a far one.
-    """
-
-    RESERVE = 2
-    """Of a near queue; a far one has a cycle more for what has set out, and one for ``few``."""
-
-    i: stream.Interface
-    o: stream.Interface
-    busy: Signal
-
-    def __init__(
-        self,
-        layout: data.Layout,
-        words: int = LINK_WORDS,
-        *,
-        is_near: bool = False,
-        clear: Signal | None = None,
-    ) -> None:
-        self.layout = layout
-        self.words = words
-        self.is_near = is_near
-        self.clear = clear
-        self.soon = None if is_near else Signal()
-        super().__init__(
-            {
-                "i": In(stream.Signature(layout)),
-                "o": Out(stream.Signature(layout)),
-                "busy": Out(1),
-            }
-        )
-
-    def elaborate(self, _platform: object) -> Module:
-        """Build the registers of both directions, and the queue."""
-        m = Module()
-        reserve = self.RESERVE if self.is_near else self.RESERVE + 2
-        m.submodules.queue = queue = ResultQueue(self.layout, self.words, reserve, self.clear)
-        payload = payload_of(self.layout)
-        valid, shut = (
-            Signal(name=name, reset_less=self.clear is not None) for name in ("valid", "shut")
-        )
-        direction = m.d.comb if self.is_near else m.d.sync
-        direction += [
-            payload.eq(self.i.payload),
-            valid.eq(self.i.valid & self.i.ready),
-            shut.eq(queue.few),
-        ]
-        if self.clear is not None:
-            with m.If(self.clear):
-                direction += valid.eq(0)
-        m.d.comb += [
-            self.i.ready.eq(~shut),
-            queue.word.eq(payload),
-            queue.write.eq(valid),
-            self.o.payload.eq(queue.head),
-            self.o.valid.eq(queue.is_there),
-            queue.take.eq(self.o.ready),
-            self.busy.eq(queue.busy if self.is_near else valid | queue.busy),
-        ]
-        if self.soon is not None:
-            m.d.comb += self.soon.eq(~queue.few)
         return m

@@ -7,12 +7,11 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from streamjoin_common.contract import DesignParams
-from streamjoin_hw.rtl.queues import Link
 from streamjoin_hw.rtl.split.layouts import is_star, row_bits, star_member, token_layout
 from streamjoin_hw.rtl.split.links import gathered_or
 from streamjoin_hw.rtl.split.queue import has_root_queues, queue_places
 from streamjoin_hw.rtl.streams import Component, PipeReg, one_of
-from streamjoin_hw.rtl.trees import Merger, tree_levels
+from streamjoin_hw.rtl.trees import Link, Merger, tree_levels
 
 
 def control_layout(params: DesignParams) -> data.StructLayout:
@@ -39,7 +38,7 @@ class StarMerger(Component):
     inputs : int
         Streams to merge, at least 1.
     output : Component, optional
-        What takes the results: a :class:`~streamjoin_hw.rtl.queues.Link`, or else a register
+        What takes the results: a :class:`~streamjoin_hw.rtl.trees.Link`, or else a register
         stage.
 
     Members
