@@ -22,6 +22,7 @@ from tests.hw.part_mutations import PART_MUTATIONS
 from tests.hw.point_mutations import POINT_MUTATIONS
 from tests.hw.port_mutations import PORT_MUTATIONS
 from tests.hw.reset_mutations import RESET_MUTATIONS
+from tests.hw.sequencer_mutations import SEQUENCER_MUTATIONS
 from tests.hw.shared_mutations import SHARED_MUTATIONS
 from tests.hw.split_mutations import SPLIT_MUTATIONS
 from tests.hw.split_way_mutations import SPLIT_WAY_MUTATIONS
@@ -42,6 +43,7 @@ TABLES = (
     POINT_MUTATIONS,
     PORT_MUTATIONS,
     RESET_MUTATIONS,
+    SEQUENCER_MUTATIONS,
     SHARED_MUTATIONS,
     SPLIT_MUTATIONS,
     SPLIT_WAY_MUTATIONS,

@@ -23,7 +23,7 @@ USUAL_CLOCK_MHZ = 100.0
 USUAL_DEADLINE_S = 3600
 MAX_PLACEMENTS = 9
 MAX_DEADLINE_S = 5 * 3600
-"""Of one tool; a placement of 64 cores on an ECP5-85 takes about half an hour."""
+"""Of one tool; a placement of 64 cores on an ECP5-85 takes up to half an hour."""
 
 
 def configure(action: argparse.ArgumentParser) -> None:
