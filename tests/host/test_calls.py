@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from streamjoin.bench import calls
+from streamjoin.bench import calls, identity
 from streamjoin.cli import main
 from streamjoin.cli.benchmarks import calls as cli
 from streamjoin.errors import MismatchError
@@ -122,7 +122,12 @@ def test_a_case_is_measured_once_and_kept(
     assert main(command) == 0
     names = [*calls.CASES["quick"]]
     assert asked == [names, names[4:], []]
-    printed = " ".join(capsys.readouterr().out.split())
+    monkeypatch.setattr(identity, "sources", lambda: "others")
+    assert main(command) == 0
+    assert asked.pop() == names, "figures of other code are no figures of this one"
+    said = capsys.readouterr()
+    assert f"{len(names)} cases in" in said.err
+    printed = " ".join(said.out.split())
     assert "250 ms" in printed
     assert "each in an order of its own (seed 3)" in printed
     assert main([*command, "--threads", "2"]) == 2

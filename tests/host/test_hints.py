@@ -41,6 +41,11 @@ ARGUMENTS: dict[str, dict[str, object]] = {
         "on": "k",
         "engine": "kagn",
     },
+    "no engine 'hash': did you mean npj? To list all, call sj.engines()": {
+        "on": "k",
+        "engine": "hash",
+    },
+    "no engine 'Sort_Merge_Join': did you mean mway?": {"on": "k", "engine": "Sort_Merge_Join"},
     "there is no engine ['npj']: did you mean npj?": {"on": "k", "engine": ["npj"]},
     "it has k, name: did you mean k?": {"on": "kk"},
     "lateness: a duration is a number with": {"on": "k", "lateness": "soon"},

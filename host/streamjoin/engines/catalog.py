@@ -47,6 +47,22 @@ _CLASSES = {
     "oracle": "streamjoin.engines.yardsticks.definition:Oracle",
 }
 
+_OF_KIND = {
+    "hash": "npj",
+    "radix": "prj",
+    "partitioned": "prj",
+    "sort": "mway",
+    "sort-merge": "mway",
+    "merge": "mway",
+    "symmetric": "shj-jm",
+    "nested-loop": "kang",
+    "low-latency": "llhj",
+    "pim-tree": "ibwj-pim",
+    "index": "ibwj-flat",
+    "fpga": "fpga-splitjoin",
+}
+"""Names of kinds of join, each with the engine that is meant most often."""
+
 
 @functools.cache
 def _class_paths() -> dict[str, str]:
@@ -70,7 +86,11 @@ def get(name: str) -> Engine:
     """
     if not isinstance(name, str) or name not in _class_paths():
         to_list = to_do("sj.engines()", "streamjoin engines")
-        raise InputError(f"there is no engine {name!r}{known_names(name, names(), to_list)}")
+        kind = str(name).lower().replace("_", "-").removesuffix("-join")
+        end = known_names(name, names(), to_list)
+        if kind in _OF_KIND:
+            end = f": did you mean {_OF_KIND[kind]}? To list all, {to_list}"
+        raise InputError(f"there is no engine {name!r}{end}")
     module, _, attribute = _class_paths()[name].partition(":")
     engine: Engine = getattr(import_module(module), attribute)()
     return engine

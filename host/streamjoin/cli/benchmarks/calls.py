@@ -14,7 +14,7 @@ from typing import Any
 
 from streamjoin.bench.call_cases import CASES
 from streamjoin.bench.calls import ORDER_SEED, OWN
-from streamjoin.cli.benchmarks.kept import kept_records, machine
+from streamjoin.cli.benchmarks.kept import kept_records, machine, sealed
 from streamjoin.cli.terminal import (
     duration,
     print_json,
@@ -56,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
         say(f"{len(kept)} of {len(cases)} cases are in {out} already{again}")
     with progress("whole calls") as on_progress:
         for name, result in zip(missing, _measured(missing, settings), strict=True):
-            kept[name] = {**result, "measured": {"load_average": load_average()}}
+            kept[name] = sealed({**result, "measured": {"load_average": load_average()}})
             records = {**settings, "cases": list(kept.values())}
             write_text(out / RECORDS, json.dumps(records, indent=2) + "\n", parents=True)
             on_progress(len(kept), len(cases))

@@ -10,14 +10,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from streamjoin.bench import identity
 from streamjoin.bench.compare import now, revision
 from streamjoin.bench.cpu_fpga.contestants import CONTESTANTS, Contestant
 from streamjoin.bench.cpu_fpga.costs import ASSUMED, add_costs
 from streamjoin.bench.cpu_fpga.inputs import QUERIES, Query
 from streamjoin.bench.cpu_fpga.measure import at_clock, measure
 from streamjoin.bench.cpu_fpga.verdict import answers, latency_us, latency_with_transfer_us
-from streamjoin.cli.benchmarks.kept import alone, is_sealed, kept_records, machine, sealed
+from streamjoin.cli.benchmarks.kept import alone, kept_records, machine, sealed
 from streamjoin.cli.terminal import (
     duration,
     print_json,
@@ -72,14 +71,7 @@ def run(args: argparse.Namespace) -> int:
 def _measure_all(args: argparse.Namespace, out: Path) -> dict[str, Any]:
     """Measure what is not kept; return all records."""
     settings = {"size": args.size, "environment": machine()}
-    before = {} if args.force else kept_records(out / RECORDS, settings, "points", "point")
-    code = identity.sources()
-    kept = {name: each for name, each in before.items() if each.get("sources") == code}
-    if len(kept) < len(before):
-        say(f"{len(before) - len(kept)} points in {out} are of other code and measured again")
-    for name in [name for name, each in kept.items() if not is_sealed(each)]:
-        say(f"{out / RECORDS}: {name} was changed after it was written; it is measured again")
-        del kept[name]
+    kept = {} if args.force else kept_records(out / RECORDS, settings, "points", "point")
     points = _points(args.size)
     if kept and len(kept) < len(points):
         say(f"{len(kept)} of {len(points)} points are in {out} already")
@@ -87,7 +79,7 @@ def _measure_all(args: argparse.Namespace, out: Path) -> dict[str, Any]:
         for contestant, query, window in points:
             name = f"{query.name}, {window}, {contestant.name}"
             if name not in kept:
-                who = {"point": name, "query": query.name, "window": window, "sources": code}
+                who = {"point": name, "query": query.name, "window": window}
                 who |= {"who": contestant.name, "engine": contestant.engine}
                 who |= {"is_fpga": contestant.is_fpga, "knobs": dict(contestant.knobs)}
                 found = _measured(contestant, query, window, args.size, kept)

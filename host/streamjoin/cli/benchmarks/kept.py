@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from streamjoin.bench import points
+from streamjoin.bench import identity, points
 from streamjoin.cli.terminal import say
 from streamjoin.errors import InputError
 from streamjoin_common import storage
@@ -16,14 +16,14 @@ CHECK = "check"
 """Under it a result holds the digest of all else that it says."""
 
 
+SOURCES = "sources"
+"""Under it a result holds the digest of the code that gave it."""
+
+
 def sealed(result: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a result with a digest, by which :func:`is_sealed` knows it again."""
-    return {**result, CHECK: _digest(result)}
-
-
-def is_sealed(result: Mapping[str, Any]) -> bool:
-    """Whether a result is what :func:`sealed` returned, and nothing was changed since."""
-    return result.get(CHECK) == _digest(result)
+    """Return a result with what :func:`kept_records` knows it by: digests of code and result."""
+    whole = {**result, SOURCES: identity.sources()}
+    return {**whole, CHECK: _digest(whole)}
 
 
 def _digest(result: Mapping[str, Any]) -> str:
@@ -72,7 +72,10 @@ def machine() -> dict[str, Any]:
 def kept_records(
     records: Path, settings: dict[str, Any], listed: str, key: str
 ) -> dict[str, dict[str, Any]]:
-    """Return the results that an earlier run with the same settings left.
+    """Return the results that an earlier run with the same settings and the same code left.
+
+    Results of other code, and those that were changed after they were written, are named and
+    left out.
 
     Parameters
     ----------
@@ -105,4 +108,11 @@ def kept_records(
             f"{records} was measured with other settings or on another machine: "
             "add --force to measure anew, or --out with another folder"
         )
-    return results
+    code = identity.sources()
+    kept = {name: each for name, each in results.items() if each.get(SOURCES) == code}
+    if old := len(results) - len(kept):
+        say(f"{old} {listed} in {records} are of other code and measured again")
+    for name in [name for name, each in kept.items() if each.get(CHECK) != _digest(each)]:
+        say(f"{records}: {name} was changed after it was written; it is measured again")
+        del kept[name]
+    return kept
