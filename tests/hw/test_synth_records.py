@@ -41,7 +41,7 @@ def test_the_documented_clocks_are_those_of_the_records(
     folder: str, chosen: dict[str, Any]
 ) -> None:
     """By the records of longer runs, which ``hw scale --out`` with their folder shows."""
-    page = (STORED.parents[1] / "docs" / "decisions" / "0016-open-synthesis.md").read_text()
+    page = (STORED.parents[1] / "docs" / "decisions" / "0026-a-clock-that-stays.md").read_text()
     files = sorted((STORED.parent / "scale" / folder).glob("cores-*.json"))
     records = [json.loads(file.read_text()) for file in files]
     for recorded in records:
