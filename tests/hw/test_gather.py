@@ -87,18 +87,19 @@ def test_no_core_is_fixed_where_there_is_none(tmp_path: Path) -> None:
     assert fixed_in(netlist) == {}
 
 
-def test_the_best_of_several_placements_is_routed(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """Each after the first begins with what is gathered from the best one before it."""
-    netlist, ran = tmp_path / "netlist.json", list[tuple[str, int, str]]()
-    clocks = {2: 150, 1002: 140, 2002: 160, 3002: 155}
+def routed_of(
+    monkeypatch: pytest.MonkeyPatch, folder: Path, clocks: dict[int, int | None], error: str = ""
+) -> list[tuple[str, int, str]]:
+    """Place with as many seeds as there are clocks in MHz, or an error of nextpnr's, and route."""
+    netlist, ran = folder / "netlist.json", list[tuple[str, int, str]]()
 
     def run(words: list[str], *_: Any, **__: Any) -> tuple[str, int]:
         seed = int(words[words.index("--seed") + 1])
         if "--no-route" in words:
             ran.append(("place", seed, netlist.read_text()))
-            (tmp_path / route.PLACED_NAME).write_text(f"as placed with seed {seed}")
+            if clocks[seed] is None:
+                return f"ERROR: {error}\n", 255
+            (folder / route.PLACED_NAME).write_text(f"as placed with seed {seed}")
             slow = f"Info: Max frequency for clock 'clk': {clocks[seed]}.00 MHz (FAIL at 200 MHz)"
             return f"{slow}\n{slow.replace('clk', 'fast').replace('1', '2')}\n", 0
         ran.append(("route", seed, netlist.read_text()))
@@ -107,7 +108,7 @@ def test_the_best_of_several_placements_is_routed(
             "critical_paths": [],
             "utilization": {each: {"used": 1, "available": 2} for each in cells},
         }
-        (tmp_path / route.REPORT_NAME).write_text(json.dumps(report))
+        (folder / route.REPORT_NAME).write_text(json.dumps(report))
         return "", 0
 
     def gathered(file: Path, placed: Path, core: str) -> int:
@@ -123,8 +124,21 @@ def test_the_best_of_several_placements_is_routed(
     netlist.write_text("made")
     heard: list[str] = []
     given: Any = {"clock_hz": 2e8, "seed": 2, "deadline_s": 60, "heard": heard.append}
-    routed = route.place_and_route(target, tmp_path, placements=4, **given)
+    routed = route.place_and_route(target, folder, placements=len(clocks), **given)
+    assert heard == [f"placement {number}" for number in range(1, len(clocks) + 1)]
     assert routed.clock_hz == 190e6
+    estimates = {seed: mhz and mhz * 10**6 for seed, mhz in clocks.items()}
+    assert list(routed.placements) == [
+        {"seed": seed, "estimated_hz": hz} for seed, hz in estimates.items()
+    ]
+    return ran
+
+
+def test_the_best_of_several_placements_is_routed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Each after the first begins with what is gathered from the best one before it."""
+    ran = routed_of(monkeypatch, tmp_path, {2: 150, 1002: 140, 2002: 160, 3002: 155})
     assert ran == [
         ("place", 2, "made"),
         ("place", 1002, "made + 2"),
@@ -132,7 +146,41 @@ def test_the_best_of_several_placements_is_routed(
         ("place", 3002, "made + 2 + 2002"),
         ("route", 2002, "made + 2"),
     ]
-    assert heard == [f"placement {number}" for number in (1, 2, 3, 4)]
-    assert list(routed.placements) == [
-        {"seed": seed, "estimated_hz": clock * 10**6} for seed, clock in clocks.items()
+
+
+ILLEGAL = "Unable to find legal placement for cell 'a' after 9 attempts, check utilisation."
+
+
+def test_a_placement_that_is_not_legal_leaves_it_to_the_others(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    clocks = {2: None, 1002: 140, 2002: None, 3002: 130}
+    ran = routed_of(monkeypatch, tmp_path, clocks, ILLEGAL)
+    assert ran == [
+        ("place", 2, "made"),
+        ("place", 1002, "made"),
+        ("place", 2002, "made + 1002"),
+        ("place", 3002, "made + 1002"),
+        ("route", 1002, "made"),
     ]
+
+
+@pytest.mark.parametrize(("error", "runs"), [(ILLEGAL, 3), ("Unable to place cell 'a'", 1)])
+def test_no_legal_placement_is_an_error(
+    error: str, runs: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Where another seed can do nothing, none is tried."""
+    tried: list[str] = []
+
+    def run(words: list[str], *_: Any, **__: Any) -> tuple[str, int]:
+        tried.append(words[words.index("--seed") + 1])
+        return f"ERROR: {error}\n", 255
+
+    monkeypatch.setattr(route.toolchain, "output_of", run)
+    (tmp_path / "netlist.json").write_text("made")
+    (tmp_path / route.BEST_NAME).write_text("of an earlier run")
+    with pytest.raises(route.RouteError, match=error[:16]):
+        route.place_and_route(
+            TARGETS["ecp5-85k"], tmp_path, clock_hz=2e8, seed=2, deadline_s=60, placements=3
+        )
+    assert tried == ["2", "1002", "2002"][:runs]

@@ -39,8 +39,11 @@ STAGES = (
 )
 """What nextpnr prints when a stage begins."""
 
+_BY_CHANCE = "Unable to find legal placement"
+"""What nextpnr says where another seed may do: it has tried too often in a part that is full."""
+
 _FULL = (
-    re.compile(r"Unable to place cell|no BELs? remaining|Unable to find legal placement", re.I),
+    re.compile(rf"Unable to place cell|no BELs? remaining|{_BY_CHANCE}", re.I),
     re.compile(r"Too many IO|unable to place IO", re.I),
 )
 
@@ -65,7 +68,7 @@ class Routed:
         What has routed it.
     placements : tuple of dict
         Those of which the best one was routed, if there were several: ``seed`` and
-        ``estimated_hz``, the clock before routing.
+        ``estimated_hz``, the clock before routing, None where no legal placement was found.
     """
 
     clock_hz: float
@@ -151,7 +154,7 @@ def place_and_route(
     tried: list[dict[str, Any]] = []
     if placements > 1:
         tried = _placed(run, folder, seed, placements, heard, gathers=router.fixes_registers)
-    best = max(tried, key=lambda each: float(each["estimated_hz"]), default={"seed": seed})
+    best = max(tried, key=_estimate, default={"seed": seed})
     listener = None if heard is None else _Stages(heard)
     run(best["seed"], "--report", REPORT_NAME, *router.written, heard=listener)
     routed = read_report(json.loads((folder / REPORT_NAME).read_text()), router)
@@ -167,25 +170,45 @@ def _placed(
     *,
     gathers: bool,
 ) -> list[dict[str, Any]]:
-    """Place a netlist several times, and leave the one whose clock is estimated highest."""
+    """Place a netlist several times, and leave the one whose clock is estimated highest.
+
+    Raises
+    ------
+    RouteError
+        If none is legal.
+    """
     netlist, placed, best_placed = (
         folder / name for name in (NETLIST_NAME, PLACED_NAME, BEST_NAME)
     )
-    best, tried = b"", list[dict[str, Any]]()
+    best, tried, is_legal = netlist.read_bytes(), list[dict[str, Any]](), False
     for number in range(placements):
         if heard is not None:
             heard(f"placement {number + 1}")
         each = (seed + SEEDS_APART * number) % 2**31
-        output = run(each, "--no-route", "--write", PLACED_NAME)
-        hz = min((float(found) * 1e6 for found in _ESTIMATE.findall(output)), default=0.0)
-        if all(hz > before["estimated_hz"] for before in tried):
-            best = netlist.read_bytes()
-            placed.replace(best_placed)
-        tried.append({"seed": each, "estimated_hz": round(hz)})
+        try:
+            output = run(each, "--no-route", "--write", PLACED_NAME)
+        except RouteError as error:
+            is_last = number + 1 == placements
+            if _BY_CHANCE not in str(error) or (is_last and not is_legal):
+                raise
+            tried.append({"seed": each, "estimated_hz": None})
+        else:
+            hz = min((float(found) * 1e6 for found in _ESTIMATE.findall(output)), default=0.0)
+            if all(hz > _estimate(before) for before in tried):
+                best = netlist.read_bytes()
+                placed.replace(best_placed)
+                is_legal = True
+            tried.append({"seed": each, "estimated_hz": round(hz)})
         netlist.write_bytes(best)
-        if gathers and number + 1 < placements:
+        if gathers and number + 1 < placements and is_legal:
             gather(netlist, best_placed, CORE_MODULE)
     return tried
+
+
+def _estimate(tried: dict[str, Any]) -> float:
+    """Return the estimated clock of a placement in Hz, below 0 where it is not legal."""
+    hz: float | None = tried["estimated_hz"]
+    return -1.0 if hz is None else hz
 
 
 def _without_constant_carries(path: Path) -> None:
