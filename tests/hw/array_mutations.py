@@ -209,11 +209,51 @@ ARRAY_MUTATIONS = {
         Fault(
             "rtl.chain.core",
             "ring.next_scan_word.eq(ahead.scan_word)",
-            "ring.next_scan_word.eq(command.scan_word)",
-            "a scan reads the word before the one that it compares",
+            "ring.next_scan_word.eq(ahead.scan_word ^ 1)",
+            "a scan reads the word beside the one that it is to read",
         ),
         "test_handshake.py::test_random_inputs_are_exact[1-0.0-0.0]",
         "pairs missing",
+    ),
+    "higher-bits-alone": Mutation(
+        Fault(
+            "rtl.memory",
+            "above & Cat(sames[k + 1 :]).all() for",
+            "above & Cat(sames[k + 1 :]).any() for",
+            "a word counts as not yet filled by bits that decide nothing",
+        ),
+        "test_window.py::test_a_ring_behaves_as_a_queue_of_its_length[1-7]",
+        "AssertionError",
+    ),
+    "lower-bit-of-another-pair": Mutation(
+        Fault(
+            "rtl.memory",
+            "more[0] & ~differs[-1]",
+            "more[0]",
+            "the lower bit of two decides although the upper one has decided otherwise",
+        ),
+        "test_window.py::test_a_ring_behaves_as_a_queue_of_its_length[1-2]",
+        "AssertionError",
+    ),
+    "the-filling-word-is-full": Mutation(
+        Fault(
+            "rtl.memory",
+            "beyond.eq(is_same | is_above)",
+            "beyond.eq(is_above)",
+            "every lane of the word that is being filled counts as filled",
+        ),
+        "test_window.py::test_a_ring_behaves_as_a_queue_of_its_length[4-5]",
+        "AssertionError",
+    ),
+    "partly-of-every-word": Mutation(
+        Fault(
+            "rtl.memory",
+            "partly.eq(Mux(is_same, is_filled, 0))",
+            "partly.eq(is_filled)",
+            "words that were never written count as partly filled",
+        ),
+        "test_window.py::test_a_ring_behaves_as_a_queue_of_its_length[3-8]",
+        "AssertionError",
     ),
     "ring-stays-wrapped": Mutation(
         Fault(

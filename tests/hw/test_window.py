@@ -41,7 +41,7 @@ def test_a_ring_behaves_as_a_queue_of_its_length(lanes: int, length: int) -> Non
             ctx.set(ring.next_scan_word, word)
             await ctx.tick()
             ctx.set(ring.scan, 1)
-            ctx.set(ring.scan_word, word)
+            ctx.set(ring.next_scan_word, rng.randrange(params.segment_words))
             await ctx.tick()
             live = ctx.get(ring.live)
             for lane in range(lanes):
@@ -56,7 +56,7 @@ def test_a_ring_behaves_as_a_queue_of_its_length(lanes: int, length: int) -> Non
         await empty(ctx, ring)
         await ctx.tick()
         number = 0
-        for steps in (0, 1, length, 3 * length + 2, 5 * length):
+        for steps in (0, 1, length, 3 * length + 2, 5 * length, 1, 2, 3):
             window: deque[int | None] = deque([None] * length, maxlen=length)
             for step in range(steps):
                 if step % 5 == 0:

@@ -69,15 +69,33 @@ def lane_memory(params: DesignParams, shape: data.StructLayout) -> Any:
     return memory_of(params.window_memory, shape, max(2, params.segment_words))
 
 
+def _compared(m: Module, number: Value, limit: Value) -> tuple[Value, Value]:
+    """Return whether a number is a limit and whether it is above it, both of a cycle ago.
+
+    Two bits at a time, each a LUT to a register, as a carry would take most of a cycle.
+    """
+    wide = Cat(number, Const(0, len(limit) - len(number)))
+    sames, aboves = list[Value](), list[Value]()
+    for at in range(0, len(limit), 2):
+        one, other = wide[at : at + 2], limit[at : at + 2]
+        more, differs = one & ~other, one ^ other
+        same, above = payload_of(1, name=f"same{at}"), payload_of(1, name=f"above{at}")
+        m.d.sync += [same.eq(~differs.any()), above.eq(more[-1] | (more[0] & ~differs[-1]))]
+        sames.append(same)
+        aboves.append(above)
+    is_above = Cat(above & Cat(sames[k + 1 :]).all() for k, above in enumerate(aboves)).any()
+    return Cat(sames).all(), is_above
+
+
 class SegmentRing(Component):
     """The ring of one side in one core.
 
     A ``step`` writes ``enter`` over the oldest slot and makes the next one ``oldest`` two
-    cycles later; steps are therefore at least two cycles apart. ``scan_word`` of cycle ``t``
-    appears on ``slots`` in cycle ``t + 1``, except when cycle ``t`` has a ``step`` of this side,
-    which needs the read port to look ahead, or the cycle before had one, as the memory is written
-    a cycle after it. What is read and what is written, and where, comes from registers: memories
-    of LUTs lie far apart. So both are told a cycle before.
+    cycles later; steps are therefore at least two cycles apart. The word of a ``scan`` in cycle
+    ``t`` appears on ``slots`` in cycle ``t + 1``, except when cycle ``t`` has a ``step`` of this
+    side, which needs the read port to look ahead, or the cycle before had one, as the memory is
+    written a cycle after it. What is read and what is written, and where, comes from registers:
+    memories of LUTs lie far apart. So both are told a cycle before.
 
     Parameters
     ----------
@@ -103,10 +121,10 @@ class SegmentRing(Component):
         What entered last: the probing tuple.
     oldest : Out(slot_layout(body))
         What the next step pushes out; a bubble while the ring is not full.
-    scan : In(1), scan_word : In(word_bits(params))
-        Read this word.
+    scan : In(1)
+        Read the word that was told a cycle before.
     next_step : In(1), next_scan_word : In(word_bits(params))
-        ``step`` and ``scan_word`` of the next cycle.
+        ``step`` of the next cycle, and the word of its scan.
     slots : Out(ArrayLayout(slot_layout(body), lanes))
         The word read a cycle ago.
     live : Out(lanes)
@@ -120,7 +138,6 @@ class SegmentRing(Component):
     entered: View
     oldest: View
     scan: Signal
-    scan_word: Signal
     next_step: Signal
     next_scan_word: Signal
     slots: View
@@ -138,7 +155,6 @@ class SegmentRing(Component):
                 "entered": Out(self.slot),
                 "oldest": Out(self.slot),
                 "scan": In(1),
-                "scan_word": In(word_bits(params)),
                 "next_step": In(1),
                 "next_scan_word": In(word_bits(params)),
                 "slots": Out(data.ArrayLayout(self.slot, params.lanes)),
@@ -183,14 +199,15 @@ class SegmentRing(Component):
         read_word = payload_of(word_bits(self.params), name="read_word")
         m.d.sync += read_word.eq(Mux(self.next_step, after.word, self.next_scan_word))
         ahead = signal_of(self.slot)
-        # Where the scan is beside the word that is not full: a carry ends in its register.
+        # Where the scan is beside the word that is not full.
         scanned, beyond = Signal(name="scanned"), payload_of(1, name="beyond")
         partly = payload_of(lanes, name="partly")
-        m.d.sync += [scanned.eq(self.scan), beyond.eq(self.scan_word >= filled_words)]
+        is_same, is_above = _compared(m, self.next_scan_word, filled_words)
+        m.d.sync += [scanned.eq(self.scan), beyond.eq(is_same | is_above)]
         if lanes > 1:
             # A partly filled word never has its last lane filled.
             is_filled = Cat(lane < filled_lane for lane in range(lanes - 1))
-            m.d.sync += partly.eq(Mux(self.scan_word == filled_words, is_filled, 0))
+            m.d.sync += partly.eq(Mux(is_same, is_filled, 0))
         for lane in range(lanes):
             memory = lane_memory(self.params, self.slot)
             m.submodules[f"lane{lane}"] = memory

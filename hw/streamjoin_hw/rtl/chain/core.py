@@ -165,7 +165,7 @@ class Core(Component):
         params, ahead = self.params, self.command
         flags = ("step_r", "step_s", "scan")
         obeyed = {name: field.shape for name, field in command_layout(params)}
-        for name in ("clear", "arrival", "ts"):  # times come late already
+        for name in ("clear", "scan_word", "arrival", "ts"):  # the last two come late already
             obeyed.pop(name, None)
         command = registers_of(data.StructLayout(obeyed), *flags, name="command")
         # A reset clears the rings by this alone.
@@ -220,7 +220,6 @@ class Core(Component):
             m.d.comb += [
                 ring.clear.eq(clear),
                 ring.scan.eq(command.scan),
-                ring.scan_word.eq(command.scan_word),
                 ring.next_step.eq(step),
                 ring.next_scan_word.eq(ahead.scan_word),
             ]
