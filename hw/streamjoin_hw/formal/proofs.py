@@ -109,8 +109,8 @@ LATE_OLDEST = Fault(
 )
 WIDE_SCAN = Fault(
     "rtl.memory",
-    "beyond.eq(self.scan_word >= filled_words)",
-    "beyond.eq(self.scan_word > filled_words)",
+    "beyond.eq(is_same | is_above)",
+    "beyond.eq(is_above)",
     "a scan takes a word for filled that is not",
 )
 NO_DRAIN = Fault("rtl.chain.sequencer", "w.all_in & w.met_both & ~begun", "0", "no bubbles")

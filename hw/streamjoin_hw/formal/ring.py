@@ -50,7 +50,6 @@ class RingMemory(Harness):
             ring.clear.eq(self.clear),
             ring.enter.eq(self.entering),
             ring.scan.eq(1),
-            ring.scan_word.eq(word),
             ring.next_step.eq(self.next_step),
             ring.next_scan_word.eq(self.next_word),
         ]
@@ -117,5 +116,6 @@ class RingMemory(Harness):
         )
 
     def settled(self, m: Module) -> Any:
-        """Return 1 in cycles after those in which the ring was not emptied."""
-        return ~self.last(m, self.clear)
+        """Return 1 if a word shown now was scanned at least two cycles after a clear."""
+        cleared = self.last(m, self.clear)
+        return ~cleared & ~self.last(m, cleared)

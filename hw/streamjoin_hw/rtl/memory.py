@@ -110,9 +110,9 @@ class SegmentRing(Component):
         The last slot in use: the segment's length less one. Constant while tuples are inside and
         in the three cycles before the first step.
     clear : In(1)
-        Empty the ring in this cycle. No step comes in it, nor in the two cycles after it. Needed
-        once before the first step, and after a reset of the domain, which reaches no more than
-        whether a word is scanned.
+        Empty the ring in this cycle. No step comes in it, nor in the two cycles after it, and no
+        scan in it or the cycle after it. Needed once before the first step, and after a reset of
+        the domain, which reaches no more than whether a word is scanned.
     step : In(1)
         Move one slot on.
     enter : In(slot_layout(body))
