@@ -73,6 +73,14 @@ def test_a_wrong_argument_is_answered_with_what_was_meant(sentence: str) -> None
     assert "\n" not in str(error.value)
 
 
+def test_an_engine_named_by_its_kind_is_one_that_there_is() -> None:
+    for kind in ("hash", "radix", "sort", "Nested_Loop_Join", "pim-tree", "index", "fpga"):
+        with pytest.raises(sj.InputError) as error:
+            tried(R, S, on="k", engine=kind)
+        meant = str(error.value).partition("did you mean ")[2].partition("?")[0]
+        assert meant in {entry.engine for entry in sj.engines()}, kind
+
+
 def test_other_functions_and_names_have_hints_too() -> None:
     result = sj.join(R, S, on="k", engine="npj")
     wrong: dict[str, Callable[[], object]] = {

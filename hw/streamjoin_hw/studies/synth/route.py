@@ -30,6 +30,9 @@ BEST_NAME = "best.json"
 SEEDS_APART = 1000
 """From the seed of one placement of a design to that of the next."""
 
+_ILLEGAL_HZ = -1.0
+"""Stands for the estimated clock of a placement that is not legal, below that of every other."""
+
 _ESTIMATE = re.compile(r"Max frequency for clock\s.*: ([\d.]+) MHz")
 
 STAGES = (
@@ -180,7 +183,7 @@ def _placed(
     netlist, placed, best_placed = (
         folder / name for name in (NETLIST_NAME, PLACED_NAME, BEST_NAME)
     )
-    best, tried, is_legal = netlist.read_bytes(), list[dict[str, Any]](), False
+    best, best_hz, tried = netlist.read_bytes(), _ILLEGAL_HZ, list[dict[str, Any]]()
     for number in range(placements):
         if heard is not None:
             heard(f"placement {number + 1}")
@@ -189,26 +192,25 @@ def _placed(
             output = run(each, "--no-route", "--write", PLACED_NAME)
         except RouteError as error:
             is_last = number + 1 == placements
-            if _BY_CHANCE not in str(error) or (is_last and not is_legal):
+            if _BY_CHANCE not in str(error) or (is_last and best_hz == _ILLEGAL_HZ):
                 raise
             tried.append({"seed": each, "estimated_hz": None})
         else:
             hz = min((float(found) * 1e6 for found in _ESTIMATE.findall(output)), default=0.0)
-            if all(hz > _estimate(before) for before in tried):
-                best = netlist.read_bytes()
+            if hz > best_hz:
+                best, best_hz = netlist.read_bytes(), hz
                 placed.replace(best_placed)
-                is_legal = True
             tried.append({"seed": each, "estimated_hz": round(hz)})
         netlist.write_bytes(best)
-        if gathers and number + 1 < placements and is_legal:
+        if gathers and number + 1 < placements and best_hz != _ILLEGAL_HZ:
             gather(netlist, best_placed, CORE_MODULE)
     return tried
 
 
 def _estimate(tried: dict[str, Any]) -> float:
-    """Return the estimated clock of a placement in Hz, below 0 where it is not legal."""
+    """Return the estimated clock of a placement in Hz."""
     hz: float | None = tried["estimated_hz"]
-    return -1.0 if hz is None else hz
+    return _ILLEGAL_HZ if hz is None else hz
 
 
 def _without_constant_carries(path: Path) -> None:
