@@ -147,8 +147,8 @@ SPLIT_MUTATIONS = {
     "split-dropped-expires-again": Mutation(
         Fault(
             "rtl.split.subwindow",
-            "ahead.eq(ahead + self.drop_slots)",
-            "ahead.eq(ahead)",
+            "gone = [(count, -self.drop_slots), (ahead, self.drop_slots)]",
+            "gone = [(count, -self.drop_slots)]",
             "a tuple that was dropped for its time makes another one expire",
         ),
         f"{TIMES}[inner-0.5-0.0]",

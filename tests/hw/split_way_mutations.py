@@ -4,7 +4,7 @@ from tests.hw.mutation import Mutation
 
 from streamjoin_hw.formal.faults import Fault
 
-LINK = "test_split_links.py::test_a_link_keeps_order_and_loses_nothing[0.0-0.0-False]"
+LINK = "test_split_links.py::test_a_link_keeps_order_and_loses_nothing[0.0-0.0]"
 LEAVES = "test_split_links.py::test_every_leaf_is_given_every_payload_once_in_its_own_time"
 AHEAD = "test_split_links.py::test_queues_let_one_core_be_ahead_and_show_what_waits[16]"
 DENSE = "test_split_single.py::test_full_windows_and_dense_results_are_exact"
@@ -56,8 +56,8 @@ SPLIT_WAY_MUTATIONS = {
     "split-link-forgets-what-is-on-its-way": Mutation(
         Fault(
             "rtl.trees",
-            "    RESERVE = 2",
-            "    RESERVE = 1",
+            "    RESERVE = 4",
+            "    RESERVE = 3",
             "what is on its way to a link's queue is written over what waits",
         ),
         LINK,
@@ -86,12 +86,62 @@ SPLIT_WAY_MUTATIONS = {
     "split-spread-heeds-one-core": Mutation(
         Fault(
             "rtl.split.links",
-            "~gathered_or(m, few, self.arity)",
-            "~gathered_or(m, few[:1], self.arity)",
+            "~gathered_or(m, few, self.arity, init=1)",
+            "~gathered_or(m, few[:1], self.arity, init=1)",
             "tuples set out although another core's queue is full",
         ),
         f"{LEAVES}[5-2-16]",
         "Error",
+    ),
+    "split-spread-takes-before-it-is-there": Mutation(
+        Fault(
+            "rtl.split.links",
+            "few[-1] = few[-1] | ~flags[-1]",
+            "few[-1] = few[-1]",
+            "what is taken at power-up is lost in branches that are not there yet",
+        ),
+        f"{LEAVES}[17-2-16]",
+        "Error",
+    ),
+    "split-core-speaks-before-its-reset": Mutation(
+        Fault(
+            "rtl.core_array",
+            "outer.valid.eq(inner.valid & ~reset)",
+            "outer.valid.eq(inner.valid)",
+            "trees that were reset take what a core still offers",
+        ),
+        "test_split_parts.py::test_a_core_that_is_reset_late_says_nothing_until_it_is",
+        "assert [",
+    ),
+    "split-plan-of-what-has-changed": Mutation(
+        Fault(
+            "rtl.split.half",
+            "added = collector.adds | w.begin | self.clear",
+            "added = self.clear",
+            "a pass begins by a plan of before the tuple that it stores",
+        ),
+        f"{DENSE}[1-4-1-outer-0.8]",
+        "missing",
+    ),
+    "split-match-by-a-part": Mutation(
+        Fault(
+            "rtl.split.half",
+            "hit.mask[p][lane].eq(parts.all())",
+            "hit.mask[p][lane].eq(parts[0] & parts[2:].all())",
+            "the first bits of an equality are not looked at",
+        ),
+        "test_split.py::test_random_inputs_are_exact_and_in_order[1-4-3-1-none-0.5-0.5]",
+        "surplus",
+    ),
+    "split-list-of-one-probe-overflows": Mutation(
+        Fault(
+            "rtl.split.hits",
+            "list_words(params), IN_FLIGHT + 1)",
+            "list_words(params), IN_FLIGHT - 1)",
+            "a pass goes on although its list has no room for what is under way",
+        ),
+        f"{DENSE}[1-24-1-inner-0.8]",
+        "overflowed",
     ),
     "split-spread-hides-what-waits": Mutation(
         Fault(

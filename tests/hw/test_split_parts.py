@@ -6,10 +6,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from amaranth.lib import data
+from amaranth.hdl import Module, Signal
+from amaranth.lib import data, stream
+from amaranth.lib.wiring import Out
+from amaranth.sim import Simulator
 from tests.hw.checks import simulate
 
 from streamjoin_common.contract import SIDE_R, SIDE_S, DesignParams
+from streamjoin_hw.rtl.core_array import LateResetCore
 from streamjoin_hw.rtl.split.array import SplitArray
 from streamjoin_hw.rtl.split.collector import Collector
 from streamjoin_hw.rtl.split.combiner import Combiner, sides_kept
@@ -17,8 +21,45 @@ from streamjoin_hw.rtl.split.layouts import body_layout
 from streamjoin_hw.rtl.split.outlet import Outlet
 from streamjoin_hw.rtl.split.queue import Queue
 from streamjoin_hw.rtl.split.trees import StarMerger
+from streamjoin_hw.rtl.streams import Component
 
 PARAMS = DesignParams(design="splitjoin", cores=4, segment_tuples=2, order="outer")
+
+
+class _Talker(Component):
+    """Offers payloads from the second cycle after a reset on, and counts something in each."""
+
+    o: Any
+    seen: Signal
+
+    def __init__(self) -> None:
+        super().__init__({"o": Out(stream.Signature(8)), "seen": Out(2)})
+
+    def elaborate(self, _platform: object) -> Module:
+        m = Module()
+        m.d.sync += [self.o.valid.eq(1), self.seen.eq(3)]
+        return m
+
+
+def test_a_core_that_is_reset_late_says_nothing_until_it_is() -> None:
+    late: Any = LateResetCore(_Talker(), ("o", "seen"))
+    given = []
+
+    async def testbench(ctx: Any) -> None:
+        for cycle in range(12):
+            ctx.set(late.rst, cycle == 6)
+            given.append((ctx.get(late.o.valid), ctx.get(late.seen)))
+            for level in (1, 0):
+                await ctx.delay(1e-6)
+                ctx.set(late.clk, level)
+
+    # Its clock is a port.
+    simulator = Simulator(late)
+    simulator.add_testbench(testbench)
+    simulator.run()
+    nothing, all_the_time = (0, 0), (1, 3)
+    # At power-up it is reset, too. It is so a cycle after its wire, and begins in the next one.
+    assert given == [nothing] * 2 + [all_the_time] * 5 + [nothing] * 2 + [all_the_time] * 3
 
 
 def test_a_star_merger_takes_turns() -> None:

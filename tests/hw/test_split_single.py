@@ -12,8 +12,8 @@ from streamjoin_hw.rtl.split.collector import SingleCollector
 from streamjoin_hw.rtl.split.layouts import body_layout, is_single, pass_words, ring_words
 from streamjoin_hw.sim.testing import random_workload
 
-SHAPES = ((1, 4, 1), (2, 3, 1), (3, 4, 2), (1, 5, 3), (2, 1, 1))
-"""Cores, tuples of a segment, lanes."""
+SHAPES = ((1, 4, 1), (2, 3, 1), (3, 4, 2), (1, 5, 3), (2, 1, 1), (1, 24, 1))
+"""Cores, tuples of a segment, lanes. The last has passes that a list of 16 words cannot hold."""
 
 
 @pytest.mark.parametrize(

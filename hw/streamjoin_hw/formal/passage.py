@@ -40,8 +40,8 @@ DEAF_CORE = Fault(
 )
 HASTY_LINK = Fault(
     "rtl.trees",
-    "self.RESERVE if self.is_near else self.RESERVE + 2",
-    "self.RESERVE if self.is_near else self.RESERVE + 1",
+    "self.words, self.RESERVE, self.clear",
+    "self.words, self.RESERVE - 1, self.clear",
     "the queue of a link has a place less than what is on its way",
 )
 

@@ -141,7 +141,7 @@ class SplitMeeting(Lookup):
     windows : (int, int)
         Count windows of R and S in tuples.
     dense : bool
-        Tuples arrive without gaps, and results are taken at once.
+        Tuples arrive without gaps until the last, and results are taken at once.
     order : str
         The order that is built and asked for.
     comparators : str
@@ -176,8 +176,9 @@ class SplitMeeting(Lookup):
             payload_bits=8,
             terms=EQUI,
         )
+        self.dense = dense
         if dense:
-            self.offers = self.ready = Const(1)
+            self.ready = Const(1)
 
     def prove(self, m: Module) -> None:
         """Number the tuples, watch two, claim."""
@@ -195,7 +196,8 @@ class SplitMeeting(Lookup):
         m.d.comb += [
             body.code0.eq(self.key),
             body.payload.eq(number),
-            dut.i.valid.eq(self.offers & ~first & ~ended),
+            # A dense input ends, so that results come after all of it, too.
+            dut.i.valid.eq((number != MAX_TUPLES if self.dense else self.offers) & ~first & ~ended),
             dut.i.p.side.eq(self.side),
             dut.i.p.body.eq(body),
             dut.i.p.full.eq(Mux(self.side == SIDE_S, full[SIDE_S], full[SIDE_R])),

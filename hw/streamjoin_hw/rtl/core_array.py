@@ -11,6 +11,7 @@ from amaranth.hdl import (
     Const,
     Instance,
     Module,
+    Mux,
     ResetInserter,
     ResetSignal,
     Signal,
@@ -90,13 +91,22 @@ class LateResetCore(Component):
     """A core, to be emitted as a module, whose reset ends in a register inside.
 
     So the wire of a reset is no longer than to there. What is reset is so a cycle late.
+
+    Parameters
+    ----------
+    core : Component
+        What is reset late.
+    silent : sequence of str
+        Outputs that are 0 in that cycle, and streams that give nothing, where what they lead to has
+        been reset in time.
     """
 
     clk: Signal
     rst: Signal
 
-    def __init__(self, core: Any) -> None:
+    def __init__(self, core: Any, silent: Sequence[str] = ()) -> None:
         self.core = core
+        self.silent = silent
         super().__init__({"clk": In(1), "rst": In(1), **core.signature.members})
 
     def elaborate(self, _platform: object) -> Module:
@@ -110,7 +120,15 @@ class LateResetCore(Component):
         m.submodules.core = ResetInserter(reset)(self.core)
         for name, member in self.core.signature.members.items():
             outer, inner = getattr(self, name), getattr(self.core, name)
-            if member.is_signature:
+            if name in self.silent and member.is_signature:
+                m.d.comb += [
+                    outer.payload.eq(inner.payload),
+                    outer.valid.eq(inner.valid & ~reset),
+                    inner.ready.eq(outer.ready),
+                ]
+            elif name in self.silent:
+                m.d.comb += outer.eq(Mux(reset, 0, inner))
+            elif member.is_signature:
                 wiring.connect(m, wiring.flipped(outer), inner)
             else:
                 m.d.comb += inner.eq(outer) if member.flow == In else outer.eq(inner)

@@ -31,6 +31,12 @@ def word_bits(params: DesignParams) -> int:
     return bits_for(params.segment_words - 1)
 
 
+def word_after(word: Value, words: int) -> Value:
+    """Return the word of a ring of so many after one."""
+    after = (word + 1)[: len(word)]
+    return after if words == 1 << len(word) else Mux(word == words - 1, 0, after)
+
+
 def lane_bits(params: DesignParams) -> int:
     """Bits of a lane number."""
     return bits_for(params.lanes - 1)

@@ -18,7 +18,7 @@ from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING, Any
 
-from amaranth.hdl import Cat, Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -48,6 +48,18 @@ def payload_of(shape: Any, name: str | None = None) -> Any:
     the wires of the reset reach few of its flip-flops.
     """
     return Signal(shape, name=name, reset_less=True, attrs={PAYLOAD: 1}, src_loc_at=1)
+
+
+def flags_apart(m: Module, many: int) -> Signal:
+    """Return bits that are 1 for ever, from some cycles after power-up on, one after the other.
+
+    Registers that are given the same hold the same, and a synthesis tool makes one of them, whose
+    wires then reach all that they were to reach. A bit of these in front of each keeps them apart.
+    The last bit is the last one to rise.
+    """
+    there = Signal(many, reset_less=True)
+    m.d.sync += there.eq(Cat(Const(1, 1), there[:-1]))
+    return there
 
 
 def registers_of(

@@ -25,8 +25,6 @@ class Link(Component):
         Layout of the payload.
     words : int
         Of the queue.
-    is_near : bool
-        The queue alone: latency 2 cycles.
     clear : Signal, optional
         Empties it at the next edge, in place of the domain's reset, which then does not reach it.
 
@@ -39,12 +37,12 @@ class Link(Component):
 
     Attributes
     ----------
-    soon : Signal or None
-        ``i.ready`` in the next cycle, of a far one.
+    soon : Signal
+        ``i.ready`` in the next cycle.
     """
 
-    RESERVE = 2
-    """Of a near queue; a far one has a cycle more for what has set out, and one for ``few``."""
+    RESERVE = 4
+    """Of its queue: what ``few`` does not show yet, what has set out, and ``few`` on its way."""
 
     i: stream.Interface
     o: stream.Interface
@@ -55,14 +53,12 @@ class Link(Component):
         layout: data.Layout,
         words: int = LINK_WORDS,
         *,
-        is_near: bool = False,
         clear: Signal | None = None,
     ) -> None:
         self.layout = layout
         self.words = words
-        self.is_near = is_near
         self.clear = clear
-        self.soon = None if is_near else Signal()
+        self.soon = Signal()
         super().__init__(
             {
                 "i": In(stream.Signature(layout)),
@@ -74,21 +70,19 @@ class Link(Component):
     def elaborate(self, _platform: object) -> Module:
         """Build the registers of both directions, and the queue."""
         m = Module()
-        reserve = self.RESERVE if self.is_near else self.RESERVE + 2
-        m.submodules.queue = queue = ResultQueue(self.layout, self.words, reserve, self.clear)
+        m.submodules.queue = queue = ResultQueue(self.layout, self.words, self.RESERVE, self.clear)
         payload = payload_of(self.layout)
         valid, shut = (
             Signal(name=name, reset_less=self.clear is not None) for name in ("valid", "shut")
         )
-        direction = m.d.comb if self.is_near else m.d.sync
-        direction += [
+        m.d.sync += [
             payload.eq(self.i.payload),
             valid.eq(self.i.valid & self.i.ready),
             shut.eq(queue.few),
         ]
         if self.clear is not None:
             with m.If(self.clear):
-                direction += valid.eq(0)
+                m.d.sync += valid.eq(0)
         m.d.comb += [
             self.i.ready.eq(~shut),
             queue.word.eq(payload),
@@ -96,10 +90,9 @@ class Link(Component):
             self.o.payload.eq(queue.head),
             self.o.valid.eq(queue.is_there),
             queue.take.eq(self.o.ready),
-            self.busy.eq(queue.busy if self.is_near else valid | queue.busy),
+            self.busy.eq(valid | queue.busy),
+            self.soon.eq(~queue.few),
         ]
-        if self.soon is not None:
-            m.d.comb += self.soon.eq(~queue.few)
         return m
 
 

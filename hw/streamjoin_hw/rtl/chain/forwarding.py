@@ -31,7 +31,7 @@ from streamjoin_hw.rtl.chain.subwindow import SubWindow, words_bits
 from streamjoin_hw.rtl.core_array import gathered_members
 from streamjoin_hw.rtl.intake import ordered_layout
 from streamjoin_hw.rtl.matching import Matcher
-from streamjoin_hw.rtl.memory import word_bits
+from streamjoin_hw.rtl.memory import word_after, word_bits
 from streamjoin_hw.rtl.streams import (
     Component,
     PipeReg,
@@ -191,7 +191,7 @@ class ScanCore(Component):
                 sub_window.scan_last.eq(Mux(resting, one, left == 2)),
             ]
             with m.If(resting | goes_on):
-                m.d.sync += next_word.eq(Mux(word == params.segment_words - 1, 0, word + 1))
+                m.d.sync += next_word.eq(word_after(word, params.segment_words))
         m.d.sync += [r_probe.valid.eq(scan), s_probe.valid.eq(scan)]
         self._compare(m, matcher, (r, s), scan, (probe_side, r_probe, s_probe))
         m.d.comb += self.hold.eq(matcher.hold)

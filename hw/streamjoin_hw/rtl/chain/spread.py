@@ -13,6 +13,7 @@ from amaranth.hdl import Cat, Const, Module, Signal, Value
 
 from streamjoin_common.contract import DesignParams
 from streamjoin_hw.rtl.chain.line import line_lengths
+from streamjoin_hw.rtl.streams import flags_apart
 
 FANOUT = 6
 """Registers that one feeds, and inputs of one OR or sum of lines."""
@@ -59,10 +60,7 @@ def _groups(many: int, levels: int) -> list[int]:
 
 
 class Spread:
-    """A tree of registers from one to every line.
-
-    Its branches hold the same, and a synthesis tool would make one register of them. So each has
-    a flip-flop that says that it is there: 1 for ever, from some cycles after power-up on.
+    """A tree of registers from one to every line, which are kept apart.
 
     Parameters
     ----------
@@ -74,7 +72,7 @@ class Spread:
         self.levels = spread_levels(params)
         lines = len(line_lengths(params.cores))
         self.nodes = _groups(lines, self.levels)
-        self.there = Signal(sum(self.nodes), reset_less=True)
+        self.there: Value = Const(0, 0)
         # In the cycle after a reset: its own wire need not reach further than to here.
         self.renewed = Signal(init=1)
 
@@ -87,7 +85,7 @@ class Spread:
         """Build what says that there was a reset, and that branches are there, one by one."""
         m.d.sync += self.renewed.eq(0)
         if self.levels:
-            m.d.sync += self.there.eq(Cat(Const(1, 1), self.there[:-1]))
+            self.there = flags_apart(m, sum(self.nodes))
 
     def branches(
         self, m: Module, shape: Any, given: Any, *, name: str, init: Any = None

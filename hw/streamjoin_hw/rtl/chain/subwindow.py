@@ -16,7 +16,7 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
 from streamjoin_common.contract import DesignParams
-from streamjoin_hw.rtl.memory import lane_memory, position_layout, word_bits
+from streamjoin_hw.rtl.memory import lane_memory, position_layout, word_after, word_bits
 from streamjoin_hw.rtl.streams import Component, View, payload_of, signal_of
 from streamjoin_hw.rtl.turn import Turn
 
@@ -195,9 +195,7 @@ class SubWindow(Component):
         with m.If(step & is_last):
             m.d.sync += [
                 position.lane.eq(0),
-                position.word.eq(
-                    Mux(position.word == self.params.segment_words - 1, 0, position.word + 1)
-                ),
+                position.word.eq(word_after(position.word, self.params.segment_words)),
             ]
         with m.Elif(step):
             m.d.sync += position.lane.eq(position.lane + 1)

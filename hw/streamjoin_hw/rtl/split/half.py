@@ -19,13 +19,14 @@ a list that was too short, is what it saw at its beginning.
 from typing import Any, NamedTuple
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
-from amaranth.lib import stream, wiring
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
 from streamjoin_common.contract import SIDE_R, DesignParams
 from streamjoin_hw.rtl.chain.core import evicted_member
-from streamjoin_hw.rtl.predicates import matches
+from streamjoin_hw.rtl.memory import word_after
+from streamjoin_hw.rtl.predicates import matches, parts_of_a_match
 from streamjoin_hw.rtl.split.collector import Collector, SingleCollector, batch_layout
 from streamjoin_hw.rtl.split.emitter import Emitter
 from streamjoin_hw.rtl.split.hits import hit_layout
@@ -33,12 +34,13 @@ from streamjoin_hw.rtl.split.layouts import (
     is_single,
     ordered_port,
     pass_words,
+    ring_words,
     routed_layout,
     row_bits,
     token_layout,
 )
-from streamjoin_hw.rtl.split.subwindow import SubWindow, range_layout, word_after, word_bits
-from streamjoin_hw.rtl.streams import Component, payload_of
+from streamjoin_hw.rtl.split.subwindow import SubWindow, range_layout, word_bits
+from streamjoin_hw.rtl.streams import Component, payload_of, signal_of
 
 
 class Half(Component):
@@ -112,6 +114,7 @@ class Half(Component):
         wiring.connect(m, wiring.flipped(self.i), collector.i)
         wiring.connect(m, emitter.o, wiring.flipped(self.o))
         w = _Wires(params, self.side)
+        w.plan = self._plan(m, collector, ring)
 
         # A pass may begin with the last read of the one before: the batch is taken over in two
         # cycles, where to read in the first, what to compare with in the second.
@@ -130,7 +133,13 @@ class Half(Component):
         if params.timestamp_bits:
             # What has expired by its time is dropped before the ring changes again.
             may_begin &= w.none & ~w.compares
-        m.d.comb += w.begin.eq(collector.waiting & may_begin)
+        waiting: Value = collector.waiting
+        if is_single(params):
+            # What was planned from what waited a cycle ago still counts.
+            waiting = Signal(name="waited")
+            added = collector.adds | w.begin | self.clear
+            m.d.sync += waiting.eq(collector.waiting & ~added)
+        m.d.comb += w.begin.eq(waiting & may_begin)
         m.d.comb += [
             collector.index.eq(self.index),
             collector.clear.eq(self.clear),
@@ -170,55 +179,48 @@ class Half(Component):
     def _walk(self, m: Module, w: "_Wires", parts: "_Parts", reads: Signal) -> None:
         """Take a batch over and read its words, again from the first where the emitter asks."""
         collector, ring, emitter = parts
-        probing = collector.batch.count != 0
-        none = self.masked
-        if self.params.has_groups:
-            # A blank probe alone has nothing to look at.
-            none = none | (collector.batch.blank & (collector.batch.count == 1))
-        words, is_none, is_few = (
-            Mux(none, 0, ring.range.words),
-            ring.few[0] | none,
-            ring.few[1] | none,
-        )
-        looks_back = self._looks_back(collector)
+        plan = w.plan
         with m.If(w.begin):
             m.d.sync += [
-                w.range.eq(ring.range),
-                w.range.words.eq(words),
+                w.range.eq(plan.range),
                 w.count.eq(collector.batch.count),
                 w.gone.eq(collector.batch.gone),
                 w.there.eq(collector.batch.there),
-                w.probing.eq(probing),
-                w.word.eq(ring.range.first_word),
+                w.probing.eq(plan.probing),
+                w.filled.eq(plan.filled),
+                w.word.eq(plan.range.first_word),
                 w.first.eq(1),
-                # A pass of no word still ends for its probes; one without probes reads the tuple
-                # that expires, if anybody wants to know its time.
-                w.left.eq(Mux(probing, words | is_none, looks_back)),
-                w.none.eq(~probing & ~looks_back),
-                w.last.eq(Mux(probing, is_few, looks_back)),
-                w.waits.eq(probing),
+                w.left.eq(plan.left),
+                w.none.eq(plan.none),
+                w.last.eq(plan.last),
+                w.waits.eq(plan.probing),
             ]
             if self.params.order == "inner":
-                m.d.sync += w.row.eq(ring.range.row)
+                m.d.sync += w.row.eq(plan.range.row)
+        words = Mux(w.range.words == 0, 1, w.range.words)
         with m.Elif(emitter.again):
             m.d.sync += [
                 w.word.eq(w.range.first_word),
                 w.first.eq(1),
-                *w.to_read(Mux(w.range.words == 0, 1, w.range.words)),
+                w.left.eq(words),
+                w.none.eq(0),
+                w.last.eq(words == 1),
             ]
             if self.params.order == "inner":
                 m.d.sync += w.row.eq(w.range.row)
         with m.Elif(reads):
             m.d.sync += [
-                *w.to_read(w.left - 1),
+                w.left.eq(w.left - 1),
+                w.none.eq(w.last),
+                w.last.eq(w.left == 2),
                 w.first.eq(0),
-                w.word.eq(word_after(self.params, w.word)),
+                w.word.eq(word_after(w.word, ring_words(self.params))),
             ]
             if self.params.order == "inner":
                 m.d.sync += w.row.eq(w.row + self.params.lanes)
 
         # The second cycle: the probes are still there.
-        m.d.sync += w.loads.eq(w.begin & probing)
+        m.d.sync += w.loads.eq(w.begin & plan.probing)
         with m.If(w.loads):
             m.d.sync += [
                 w.batch.eq(collector.batch),
@@ -231,15 +233,50 @@ class Half(Component):
             m.d.sync += [w.loaded.eq(0), w.waits.eq(0)]
         m.d.comb += [ring.read_word.eq(w.word), w.reads.eq(reads)]
 
-    def _looks_back(self, collector: Collector) -> Value:
-        """Return whether a pass without probes has a word to read."""
-        return collector.expire if self.params.timestamp_bits else Const(0, 1)
+    def _plan(self, m: Module, collector: Collector, ring: SubWindow) -> Any:
+        """Return what a pass is to look at if it begins now.
+
+        Where a batch is one probe it is from registers, of what waited a cycle ago: nothing that
+        is worked out here then lies behind the decision that a pass begins.
+        """
+        params, batch = self.params, collector.batch
+        layout = data.StructLayout(
+            {
+                "range": range_layout(params),
+                **dict.fromkeys(("probing", "filled", "none", "last"), 1),
+                "left": bits_for(pass_words(params)),
+            }
+        )
+        plan: Any = (payload_of if is_single(params) else signal_of)(layout, name="plan")
+        probing = batch.count != 0
+        none = self.masked
+        if params.has_groups:
+            # A blank probe alone has nothing to look at.
+            none = none | (batch.blank & (batch.count == 1))
+        words, is_none, is_few = (
+            Mux(none, 0, ring.range.words),
+            ring.few[0] | none,
+            ring.few[1] | none,
+        )
+        looks_back = collector.expire if params.timestamp_bits else Const(0, 1)
+        direction = m.d.sync if is_single(params) else m.d.comb
+        direction += [
+            plan.range.eq(ring.range),
+            plan.range.words.eq(words),
+            plan.probing.eq(probing),
+            plan.filled.eq(probing & ~is_none),
+            # A pass of no word still ends for its probes; one without probes reads the tuple
+            # that expires, if anybody wants to know its time.
+            plan.left.eq(Mux(probing, words | is_none, looks_back)),
+            plan.none.eq(~probing & ~looks_back),
+            plan.last.eq(Mux(probing, is_few, looks_back)),
+        ]
+        return plan
 
     def _compare(self, m: Module, w: "_Wires", ring: SubWindow, emitter: Emitter) -> None:
         """Compare the word that was read with all probes, and hand over what matches."""
         params, lanes = self.params, self.params.lanes
         last = w.last
-        filled = (w.range.words != 0) & w.probing
         from_first = ~((Const(1, lanes + 1) << w.range.first_lane) - 1)[:lanes]
         below_end = ((Const(1, lanes + 1) << w.range.end_lane) - 1)[:lanes]
         live = Mux(w.first, from_first, ~Const(0, lanes))
@@ -247,7 +284,7 @@ class Half(Component):
         oldest = Cat(*(w.range.first_lane == lane for lane in range(lanes)))
         newest = Cat(*(w.range.end_lane == (lane + 1) % lanes for lane in range(lanes)))
         m.d.sync += [
-            w.live.eq(Mux(w.reads & filled, live, 0)),
+            w.live.eq(Mux(w.reads & w.filled, live, 0)),
             w.old.eq(oldest & (w.reads & w.first & w.range.old).replicate(lanes)),
             w.new.eq(newest & (w.reads & last & w.range.new).replicate(lanes)),
         ]
@@ -256,7 +293,12 @@ class Half(Component):
             w.scanned_last.eq(last),
             w.scanned_word.eq(w.word),
         ]
-        hit = w.hit
+        hit, seen = w.hit, w.seen
+        if is_single(params):
+            # Whether a pair matches takes two cycles, by the parts of its comparison.
+            m.d.sync += [later.eq(now) for later, now in zip(w.parted, w.seen, strict=True)]
+            seen = w.parted
+        is_seen, last_seen, word_seen, *row_seen = seen
         for p in range(params.probes):
             probe = w.batch.probes[p]
             if params.has_groups:
@@ -267,26 +309,25 @@ class Half(Component):
             for lane in range(lanes):
                 slot = ring.slots[lane]
                 r, s = (slot, probe) if self.side == SIDE_R else (probe, slot)
-                counts = w.live[lane] & ~w.old[lane]
-                if not is_single(params):
-                    counts = (
-                        wanted
-                        & w.live[lane]
-                        & ~(w.old[lane] & w.batch.gone[p])
-                        & ~(w.new[lane] & ~w.batch.there[p])
-                    )
+                if is_single(params):
+                    compared = [w.live[lane] & ~w.old[lane], *parts_of_a_match(params, r, s)]
+                    parts = payload_of(len(compared), name="parts")
+                    m.d.sync += [parts.eq(Cat(*compared)), hit.mask[p][lane].eq(parts.all())]
+                    continue
+                counts = (
+                    wanted
+                    & w.live[lane]
+                    & ~(w.old[lane] & w.batch.gone[p])
+                    & ~(w.new[lane] & ~w.batch.there[p])
+                )
                 m.d.sync += hit.mask[p][lane].eq(counts & matches(params, r, s))
-        m.d.sync += [
-            hit.word.eq(w.scanned_word),
-            hit.last.eq(w.scanned_last),
-            w.compared.eq(w.scanned),
-        ]
+        m.d.sync += [hit.word.eq(word_seen), hit.last.eq(last_seen), w.compared.eq(is_seen)]
         if params.order == "inner":
-            m.d.sync += [w.scanned_row.eq(w.row), hit.row.eq(w.scanned_row)]
+            m.d.sync += [w.scanned_row.eq(w.row), hit.row.eq(*row_seen)]
         m.d.comb += [
             emitter.hit.eq(hit),
             emitter.push.eq(w.compared & (hit.mask.as_value().any() | hit.last)),
-            w.compares.eq(w.scanned | w.compared | w.old.any()),
+            w.compares.eq(w.scanned | is_seen | w.compared | w.old.any()),
         ]
 
     def _expire(
@@ -342,9 +383,13 @@ class _Wires:
         self.count = payload_of(bits_for(params.probes))
         self.gone = payload_of(params.probes)
         self.there = payload_of(params.probes)
+        # Some word holds what the probes are compared with.
+        self.filled = payload_of(1)
         self.probing, self.waits, self.loads, self.loaded = (
             Signal(name=name) for name in ("probing", "waits", "loads", "loaded")
         )
+        # What a pass that begins looks at.
+        self.plan: Any = None
         # Results are given; a cycle late.
         self.gives = Signal()
         # The words: how many are to be read, the next one, whether it is the first.
@@ -355,9 +400,8 @@ class _Wires:
         self.word = payload_of(word_bits(params))
         self.first = payload_of(1)
         # Read a cycle ago.
-        self.live, self.old, self.new = (
-            Signal(params.lanes, name=name) for name in ("live", "old", "new")
-        )
+        self.live, self.new = (payload_of(params.lanes, name=name) for name in ("live", "new"))
+        self.old = Signal(params.lanes)
         self.scanned = Signal()
         self.scanned_last = payload_of(1)
         self.scanned_word = payload_of(word_bits(params))
@@ -368,7 +412,8 @@ class _Wires:
         if params.order == "inner":
             self.row = payload_of(row_bits(params))
             self.scanned_row = payload_of(row_bits(params))
-
-    def to_read(self, words: Value) -> list[Any]:
-        """Set how many words are to be read, and whether that is none, or one."""
-        return [self.left.eq(words), self.none.eq(words == 0), self.last.eq(words == 1)]
+        # What was read a cycle ago, and where a comparison takes two, two cycles ago.
+        self.seen = [self.scanned, self.scanned_last, self.scanned_word]
+        self.seen += [self.scanned_row] if params.order == "inner" else []
+        self.parted = [Signal(name="parted")]
+        self.parted += [payload_of(len(each), name=f"parted_{each.name}") for each in self.seen[1:]]

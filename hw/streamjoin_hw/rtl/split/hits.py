@@ -2,13 +2,14 @@
 
 from typing import Any
 
-from amaranth.hdl import Assert, Cat, Module, Mux, Signal, Value
+from amaranth.hdl import Assert, Cat, Module, Signal, Value
 from amaranth.lib import data
 from amaranth.lib.memory import Memory
 from amaranth.utils import bits_for
 
 from streamjoin_common.contract import DesignParams
-from streamjoin_hw.rtl.memory import memory_of
+from streamjoin_hw.rtl.memory import memory_of, word_after
+from streamjoin_hw.rtl.queues import ResultQueue
 from streamjoin_hw.rtl.split.layouts import edge_words, ring_words, row_member
 from streamjoin_hw.rtl.split.subwindow import word_bits
 from streamjoin_hw.rtl.streams import View
@@ -55,11 +56,13 @@ def list_words(params: DesignParams) -> int:
 
 def short_list(
     emitter: Any, m: Module, params: DesignParams, many: Signal
-) -> tuple[View, Signal, Any]:
+) -> tuple[View, Value, Any]:
     """Build the list of words of an emitter that keeps them while there are ``many`` rounds.
 
     Returns the word looked at, whether there is none, and ports.
     """
+    if params.probes == 1:
+        return single_list(emitter, m, params)
     depth = list_words(params)
     words: Any = Memory(shape=hit_layout(params), depth=depth, init=[])
     m.submodules.words = words
@@ -69,9 +72,6 @@ def short_list(
     unseen = Signal(range(depth + 1))
     empty = Signal()
     ports = {name: Signal(name=name) for name in ("look", "rewind", "forget", "held")}
-
-    def after(position: Signal) -> Value:
-        return Mux(position == depth - 1, 0, position + 1)
 
     m.d.comb += [
         write.addr.eq(end),
@@ -84,12 +84,12 @@ def short_list(
     ]
     m.d.sync += emitter.nearly_full.eq(level > depth - IN_FLIGHT)
     with m.If(emitter.push):
-        m.d.sync += end.eq(after(end))
+        m.d.sync += end.eq(word_after(end, depth))
     frees = ports["look"] & ~many
     with m.If(ports["look"]):
-        m.d.sync += here.eq(after(here))
+        m.d.sync += here.eq(word_after(here, depth))
     with m.If(frees):
-        m.d.sync += start.eq(after(start))
+        m.d.sync += start.eq(word_after(start, depth))
     m.d.sync += [
         level.eq(level + emitter.push - frees),
         unseen.eq(unseen + emitter.push - ports["look"]),
@@ -99,6 +99,24 @@ def short_list(
     with m.If(ports["forget"]):
         m.d.sync += [start.eq(here), level.eq(0)]
     return read.data, empty, ports
+
+
+def single_list(emitter: Any, m: Module, params: DesignParams) -> tuple[View, Value, Any]:
+    """Build the list where a batch is one probe: nothing is looked at again.
+
+    A word more may be on its way to it: a comparison takes two cycles.
+    """
+    queue = ResultQueue(hit_layout(params), list_words(params), IN_FLIGHT + 1)
+    m.submodules.words = queue
+    ports = {name: Signal(name=name) for name in ("look", "rewind", "forget", "held")}
+    m.d.comb += [
+        queue.word.eq(emitter.hit),
+        queue.write.eq(emitter.push),
+        queue.take.eq(ports["look"]),
+        emitter.nearly_full.eq(queue.few),
+        ports["held"].eq(queue.busy),
+    ]
+    return queue.head, ~queue.is_there, ports
 
 
 def long_list(

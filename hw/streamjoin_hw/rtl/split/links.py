@@ -14,19 +14,20 @@ from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
 from streamjoin_hw.rtl.queues import LANDING_PLACES, Landing, landing_places
-from streamjoin_hw.rtl.streams import Component, payload_of
+from streamjoin_hw.rtl.streams import Component, flags_apart, payload_of
 from streamjoin_hw.rtl.trees import tree_levels
 
 
-def gathered_or(m: Module, bits: Sequence[Value], arity: int) -> Value:
+def gathered_or(m: Module, bits: Sequence[Value], arity: int, *, init: int = 0) -> Value:
     """OR bits through registers, ``arity`` a gate; as many cycles late as such a tree has levels.
 
-    With few inputs a gate the wires are as short as those of a tree over the same cores.
+    With few inputs a gate the wires are as short as those of a tree over the same cores. After a
+    reset all are ``init``.
     """
     for _ in range(tree_levels(len(bits), arity)):
         groups: list[Value] = []
         for first in range(0, len(bits), arity):
-            group = Signal(name="some")
+            group = Signal(name="some", init=init)
             m.d.sync += group.eq(Cat(*bits[first : first + arity]).any())
             groups.append(group)
         bits = groups
@@ -34,14 +35,30 @@ def gathered_or(m: Module, bits: Sequence[Value], arity: int) -> Value:
 
 
 def spread_bit(m: Module, bit: Value, leaves: int, arity: int) -> list[Value]:
-    """Hand a bit to many through registers, ``arity`` each; a cycle late for each level."""
+    """Hand a bit to many through registers, ``arity`` each; a cycle late for each level.
+
+    Until its registers are there (:func:`~streamjoin_hw.rtl.streams.flags_apart`) a leaf gets 1.
+    """
     takers: list[Value] = [bit]
-    for level in reversed(range(tree_levels(leaves, arity))):
-        count = -(-leaves // arity**level)
-        nodes = [Signal(name=f"spread{level}_{k}") for k in range(count)]
-        m.d.sync += [node.eq(takers[k // arity]) for k, node in enumerate(nodes)]
+    counts = node_counts(leaves, arity, tree_levels(leaves, arity))
+    there = iter(flags_apart(m, sum(counts)))
+    for level, count in reversed(list(enumerate(counts))):
+        nodes = [Signal(name=f"spread{level}_{k}", init=1, reset_less=True) for k in range(count)]
+        for k, node in enumerate(nodes):
+            with m.If(next(there)):
+                m.d.sync += node.eq(takers[k // arity])
         takers = list(nodes)
     return takers
+
+
+def node_counts(leaves: int, arity: int, levels: int) -> list[int]:
+    """Count the registers of a tree on each level, from the leaves, one each, to the root's."""
+    return [-(-leaves // arity**level) for level in range(levels)]
+
+
+def spread_levels(leaves: int, arity: int) -> int:
+    """Count the cycles that a payload takes through a :class:`Spread`."""
+    return max(2, tree_levels(leaves, arity))
 
 
 class Spread(Component):
@@ -84,7 +101,8 @@ class Spread(Component):
         places: int = LANDING_PLACES,
         deciding: tuple[str, ...] = (),
     ) -> None:
-        self.levels = tree_levels(leaves, arity)
+        # At least one register: what decides that a payload sets out is far from the queues.
+        self.levels = spread_levels(leaves, arity)
         self.layout = layout
         self.leaves = leaves
         self.arity = arity
@@ -105,17 +123,22 @@ class Spread(Component):
         m = Module()
         above: list[tuple[Any, Value]] = [(self.i.payload, self.i.valid & self.i.ready)]
         busy: list[list[Value]] = []
-        for level in reversed(range(1, self.levels)):
+        counts = node_counts(self.leaves, self.arity, self.levels)
+        flags = flags_apart(m, sum(counts))
+        there = iter(flags)
+        for level, count in reversed(list(enumerate(counts))[1:]):
             nodes: list[tuple[Any, Value]] = []
-            for k in range(-(-self.leaves // self.arity**level)):
+            for k in range(count):
                 payload = payload_of(self.layout)
                 valid = Signal(name=f"valid{level}_{k}")
                 given, arrives = above[k // self.arity]
-                m.d.sync += [payload.eq(given), valid.eq(arrives)]
+                with m.If(next(there)):
+                    m.d.sync += [payload.eq(given), valid.eq(arrives)]
                 nodes.append((payload, valid))
             above = nodes
             busy.append([valid for _, valid in nodes])
-        few, held = [], []
+        few: list[Value] = []
+        held = []
         for k in range(self.leaves):
             queue = Landing(self.layout, self.places, self.reserve, self.deciding)
             m.submodules[f"queue{k}"] = queue
@@ -123,14 +146,16 @@ class Spread(Component):
             each = self.o[k]
             m.d.comb += [
                 queue.payload.eq(given),
-                queue.arrives.eq(arrives),
+                queue.arrives.eq(arrives & next(there)),
                 each.payload.eq(queue.o.payload),
                 each.valid.eq(queue.o.valid),
                 queue.o.ready.eq(each.ready),
             ]
             few.append(queue.few)
             held.append(queue.o.valid)
-        m.d.comb += self.i.ready.eq(~gathered_or(m, few, self.arity))
+        # Nothing comes before all are there.
+        few[-1] = few[-1] | ~flags[-1]
+        m.d.comb += self.i.ready.eq(~gathered_or(m, few, self.arity, init=1))
         # On its way up each level adds what is in its own registers.
         bits: list[Value] = held
         for level in range(1, self.levels + 1):

@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
 from streamjoin_common.contract import DesignParams
-from streamjoin_hw.rtl.memory import lane_bits, memory_of
+from streamjoin_hw.rtl.memory import lane_bits, memory_of, word_after
 from streamjoin_hw.rtl.split.layouts import (
     body_layout,
     is_single,
@@ -24,13 +24,6 @@ from streamjoin_hw.rtl.streams import Component, View, payload_of, signal_of
 def word_bits(params: DesignParams) -> int:
     """Bits of a word number of a ring."""
     return bits_for(ring_words(params) - 1)
-
-
-def word_after(params: DesignParams, word: Signal) -> Value:
-    """Return the word of a ring after one."""
-    if ring_words(params) == 1 << len(word):
-        return (word + 1)[: len(word)]
-    return Mux(word == ring_words(params) - 1, 0, word + 1)
 
 
 def range_layout(params: DesignParams) -> data.StructLayout:
@@ -172,6 +165,10 @@ class SubWindow(Component):
             if params.timestamp_bits:
                 expires = self.expire & (ahead == 0)
 
+        # A word of one slot holds a tuple if it is counted.
+        none = (count == 0) & ~enters
+        if lanes == 1 and not params.timestamp_bits:
+            none = Const(0, 1)
         opens, leaves, next_lane = (
             Signal(name="opens"),
             Signal(name="leaves"),
@@ -181,12 +178,12 @@ class SubWindow(Component):
             opens.eq(enters & (head["lane"] == 0)),
             leaves.eq(moves & (tail["lane"] == lanes - 1)),
             next_lane.eq(Mux(head["lane"] == lanes - 1, 0, head["lane"] + 1)),
-            self.range.words.eq(Mux((count == 0) & ~enters, 0, span + opens)),
+            self.range.words.eq(Mux(none, 0, span + opens)),
             # Not from the sum: much depends on it in the same cycle.
             self.few.eq(
                 Cat(
-                    ((count == 0) & ~enters) | ((span == 0) & ~opens),
-                    ((count == 0) & ~enters) | (span == 0) | ((span == 1) & ~opens),
+                    none | ((span == 0) & ~opens),
+                    none | (span == 0) | ((span == 1) & ~opens),
                 )
             ),
             self.range.first_word.eq(tail["word"]),
@@ -203,36 +200,40 @@ class SubWindow(Component):
                 span.eq(span + (opens & stores) - leaves),
             ]
         else:
-            # What is added is known before it is decided that a pass begins.
-            with m.If(self.begin):
-                ends = self.expire & (tail["lane"] == lanes - 1)
-                begins = self.store & (head["lane"] == 0)
-                m.d.sync += [
-                    count.eq(count + self.store - self.expire),
-                    span.eq(span + begins - ends),
-                ]
+            # Which way it counts is known before it is decided that a pass begins.
+            ends = self.expire & (tail["lane"] == lanes - 1)
+            begins = self.store & (head["lane"] == 0)
+            for number, more, less in ((count, self.store, self.expire), (span, begins, ends)):
+                with m.If(self.begin & (more ^ less)):
+                    m.d.sync += number.eq(Mux(more, number + 1, number - 1))
         if params.order == "inner":
             row = payload_of(row_bits(params))
             m.d.comb += self.range.row.eq(row - tail["lane"])
             m.d.sync += row.eq(row + moves)
         if params.timestamp_bits:
-            with m.If(self.drop):
-                m.d.sync += [count.eq(count - self.drop_slots), ahead.eq(ahead + self.drop_slots)]
-                if params.order == "inner":
-                    m.d.sync += row.eq(row + self.drop_slots)
-                with m.If(self.drop_all):
-                    m.d.sync += [tail["word"].eq(head["word"]), tail["lane"].eq(head["lane"])]
-                with m.Else():
-                    m.d.sync += [tail["lane"].eq(0), span.eq(span - 1)]
-                    m.d.sync += tail["word"].eq(self._after(tail["word"]))
+            gone = [(count, -self.drop_slots), (ahead, self.drop_slots)]
+            gone += [(row, self.drop_slots)] if params.order == "inner" else []
+            self._drop(m, head, tail, span, gone)
+        cleared = [*head.values(), *tail.values(), count, span]
+        cleared += [ahead] if params.timestamp_bits else []
+        cleared += [row] if params.order == "inner" else []
         with m.If(self.clear):
-            cleared = [*head.values(), *tail.values(), count, span]
-            cleared += [ahead] if params.timestamp_bits else []
-            cleared += [row] if params.order == "inner" else []
             m.d.sync += [each.eq(0) for each in cleared if isinstance(each, Signal)]
 
         self._memories(m, head, stores)
         return m
+
+    def _drop(
+        self, m: Module, head: Any, tail: Any, span: Signal, gone: list[tuple[Signal, Value]]
+    ) -> None:
+        """Drop the oldest word, or all; ``gone`` are the numbers that count what is dropped."""
+        with m.If(self.drop):
+            m.d.sync += [number.eq(number + by) for number, by in gone]
+            with m.If(self.drop_all):
+                m.d.sync += [tail["word"].eq(head["word"]), tail["lane"].eq(head["lane"])]
+            with m.Else():
+                m.d.sync += [tail["lane"].eq(0), span.eq(span - 1)]
+                m.d.sync += tail["word"].eq(self._after(tail["word"]))
 
     def _position(self, name: str) -> dict[str, Any]:
         """Make the registers of a slot's position."""
@@ -246,7 +247,7 @@ class SubWindow(Component):
 
     def _after(self, word: Signal) -> Any:
         """Return the word after one."""
-        return word_after(self.params, word)
+        return word_after(word, ring_words(self.params))
 
     def _advance(self, m: Module, position: dict[str, Any], step: Signal) -> None:
         """Move a position by one slot round the ring."""

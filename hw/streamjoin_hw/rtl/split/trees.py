@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from streamjoin_common.contract import DesignParams
 from streamjoin_hw.rtl.split.layouts import is_star, row_bits, star_member, token_layout
-from streamjoin_hw.rtl.split.links import gathered_or
+from streamjoin_hw.rtl.split.links import gathered_or, spread_levels
 from streamjoin_hw.rtl.split.queue import has_root_queues, queue_places
 from streamjoin_hw.rtl.streams import Component, PipeReg, one_of
 from streamjoin_hw.rtl.trees import Link, Merger, tree_levels
@@ -148,9 +148,10 @@ class StarMerger(Component):
 class CollectionTree(Component):
     """A tree of mergers over the halves of one side, the leaves in the order of the cores.
 
-    SplitJoin, section 5. Latency ``stages`` cycles: a merger for each level, and between two of
-    them a queue at the far end of a link, so that no merger waits for another one's decision.
-    Mergers without order need another cycle where it is not the turn of what is alone.
+    SplitJoin, section 5. Latency ``stages`` cycles: a merger for each level, and behind it a queue
+    at the far end of a link, so that nothing waits for what is decided elsewhere; at the root a
+    register stage, where a queue in block RAM follows. Mergers without order need another cycle
+    where it is not the turn of what is alone.
 
     Parameters
     ----------
@@ -210,21 +211,21 @@ class CollectionTree(Component):
         return m
 
     def _output(self, level: int) -> Any:
-        """Make what is behind a merger: at the root a queue, if none is to follow."""
-        layout, places = token_layout(self.params), queue_places(self.params)
+        """Make what is behind a merger: at the root a long queue, if none is to follow."""
+        layout = token_layout(self.params)
         if level < self.levels - 1:
             return Link(layout)
         if has_root_queues(self.params):
             return PipeReg(layout)
-        return Link(layout, places, is_near=True)
+        return Link(layout, queue_places(self.params))
 
 
 def tree_stages(params: DesignParams) -> int:
     """Count the cycles that a tuple spends in a distribution tree and its match in the other one.
 
-    A level of the first takes one, a link between two mergers three, what is behind the last merger
-    one or two, and the combiner one.
+    A level of the first takes one, of which there are two at least; a link behind a merger three, a
+    register stage behind the last one, and the combiner, one.
     """
-    levels = tree_levels(params.cores, params.merge_arity)
-    root = 1 if has_root_queues(params) else 2
-    return levels + 3 * (levels - 1) + root + 1
+    cores, arity = params.cores, params.merge_arity
+    root = 1 if has_root_queues(params) else 3
+    return spread_levels(cores, arity) + 3 * (tree_levels(cores, arity) - 1) + root + 1

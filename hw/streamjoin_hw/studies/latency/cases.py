@@ -18,6 +18,7 @@ from streamjoin_hw.rtl.chain.line import line_lengths
 from streamjoin_hw.rtl.chain.spread import spread_levels
 from streamjoin_hw.rtl.encode import bound_stages
 from streamjoin_hw.rtl.queues import LANDING_PLACES
+from streamjoin_hw.rtl.split.layouts import is_single
 from streamjoin_hw.rtl.split.trees import tree_stages
 from streamjoin_hw.rtl.trees import tree_levels
 from streamjoin_hw.sim.model import Model, ModelError
@@ -53,6 +54,10 @@ the tree."""
 SPLIT_CYCLES = 7
 """From tree to tree in SplitJoin: collector, begin of a pass, memory, mask, list, the word that is
 looked at, payload memory."""
+
+SINGLE_CYCLES = 3
+"""More of them where a batch is one probe: what a pass looks at, the parts of a match, and the
+second cycle of a list that is a queue. The last one in every design of one probe slot."""
 
 SHARED_CYCLES = 1
 """More of them where comparators are shared: lists are in memories that are read in a cycle."""
@@ -154,7 +159,10 @@ def latency_cycles(params: DesignParams, age: int) -> int:
     period = step_cycles(params, capacity, params.cores)
     if params.design == "splitjoin":
         inside = tree_stages(params) + SPLIT_CYCLES
-        inside += SHARED_CYCLES if params.has_shared_comparators else 0
+        if params.has_shared_comparators:
+            inside += SHARED_CYCLES
+        elif params.probes == 1:
+            inside += SINGLE_CYCLES if is_single(params) else 1
         if params.order == "none":
             levels = tree_levels(params.cores, params.merge_arity)
             inside += turn_cycles(params, match.core, levels) + COMBINER_TURN_CYCLES
