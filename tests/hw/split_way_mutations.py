@@ -103,22 +103,32 @@ SPLIT_WAY_MUTATIONS = {
         f"{LEAVES}[17-2-16]",
         "Error",
     ),
-    "split-core-speaks-before-its-reset": Mutation(
+    "split-core-counts-before-its-reset": Mutation(
         Fault(
             "rtl.core_array",
-            "outer.valid.eq(inner.valid & ~reset)",
-            "outer.valid.eq(inner.valid)",
+            "outer.eq(Mux(reset, 0, inner))",
+            "outer.eq(inner)",
+            "what a core counts before its reset is counted after that of the rest",
+        ),
+        "test_split_parts.py::test_a_core_that_is_reset_late_counts_nothing_until_it_is",
+        "assert (",
+    ),
+    "split-link-takes-before-a-core-is-reset": Mutation(
+        Fault(
+            "rtl.trees",
+            "shut = Signal(init=not keeps, reset_less=keeps)",
+            "shut = Signal(reset_less=keeps)",
             "trees that were reset take what a core still offers",
         ),
-        "test_split_parts.py::test_a_core_that_is_reset_late_says_nothing_until_it_is",
-        "assert [",
+        "test_split_links.py::test_a_link_gives_a_payload_a_cycle",
+        "not reset yet",
     ),
     "split-plan-of-what-has-changed": Mutation(
         Fault(
             "rtl.split.half",
-            "added = collector.adds | w.begin | self.clear",
-            "added = self.clear",
-            "a pass begins by a plan of before the tuple that it stores",
+            "may_begin &= ~began",
+            "may_begin &= 1",
+            "a pass begins by what the ring was before the tuple that was stored last",
         ),
         f"{DENSE}[1-4-1-outer-0.8]",
         "missing",

@@ -97,8 +97,7 @@ class LateResetCore(Component):
     core : Component
         What is reset late.
     silent : sequence of str
-        Outputs that are 0 in that cycle, and streams that give nothing, where what they lead to has
-        been reset in time.
+        Outputs that are 0 in that cycle.
     """
 
     clk: Signal
@@ -120,13 +119,7 @@ class LateResetCore(Component):
         m.submodules.core = ResetInserter(reset)(self.core)
         for name, member in self.core.signature.members.items():
             outer, inner = getattr(self, name), getattr(self.core, name)
-            if name in self.silent and member.is_signature:
-                m.d.comb += [
-                    outer.payload.eq(inner.payload),
-                    outer.valid.eq(inner.valid & ~reset),
-                    inner.ready.eq(outer.ready),
-                ]
-            elif name in self.silent:
+            if name in self.silent:
                 m.d.comb += outer.eq(Mux(reset, 0, inner))
             elif member.is_signature:
                 wiring.connect(m, wiring.flipped(outer), inner)

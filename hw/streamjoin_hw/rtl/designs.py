@@ -53,8 +53,7 @@ DESIGNS = {
     ("handshake", "step"): Design(Chain, lambda params: LateResetCore(Core(params))),
     ("handshake", "fast"): Design(FastChain, lambda params: LateResetCore(ScanCore(params))),
     ("splitjoin", ""): Design(
-        SplitArray,
-        lambda params: LateResetCore(split_core(params), ("r_results", "s_results", "evicted")),
+        SplitArray, lambda params: LateResetCore(split_core(params), ("evicted",))
     ),
     ("splitjoin-hash", ""): Design(_hash_array, HashJoin),
     ("splitjoin-index", ""): Design(_index_array, IndexJoin),

@@ -17,7 +17,9 @@ LINK_WORDS = 8
 class Link(Component):
     """A way from one stream to another, far from each other: a register, and a queue behind it.
 
-    Latency 3 cycles, throughput 1 payload a cycle. ``i.ready`` and all of ``o`` are registers.
+    Latency 3 cycles, throughput 1 payload a cycle. ``i.ready`` and all of ``o`` are registers. In
+    the cycle after a reset it takes nothing: what is offered then may be of something that is reset
+    a cycle later.
 
     Parameters
     ----------
@@ -72,9 +74,9 @@ class Link(Component):
         m = Module()
         m.submodules.queue = queue = ResultQueue(self.layout, self.words, self.RESERVE, self.clear)
         payload = payload_of(self.layout)
-        valid, shut = (
-            Signal(name=name, reset_less=self.clear is not None) for name in ("valid", "shut")
-        )
+        keeps = self.clear is not None
+        valid = Signal(reset_less=keeps)
+        shut = Signal(init=not keeps, reset_less=keeps)
         m.d.sync += [
             payload.eq(self.i.payload),
             valid.eq(self.i.valid & self.i.ready),
@@ -193,7 +195,7 @@ class Merger(Component):
         ready: Value = turn & output.i.ready.replicate(self.inputs)
         if soon is not None:
             # Of what is far each decides by a register, as much as it has to decide.
-            ready = Signal.like(turn, name="ready")
+            ready = Signal.like(turn, name="ready", init=1 if self.clear is not None else 0)
             m.d.sync += ready.eq(Mux(soon, next_turn, 0))
             if self.clear is not None:
                 with m.If(self.clear):

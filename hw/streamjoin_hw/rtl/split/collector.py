@@ -1,6 +1,6 @@
 """What a half of a core is to do next: probes side by side, and what changes between them."""
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
@@ -211,8 +211,6 @@ class SingleCollector(Component):
         The batch is taken over; a new one begins. The probe itself stays a cycle longer.
     waiting : Out(1)
         There is something to do.
-    adds : Out(1)
-        In the next cycle there is more to do.
     batch : Out(batch_layout(params, side))
         Its probe has met all changes: ``gone`` and ``there`` are 1.
     store, expire : Out(1), enter : Out(body_layout(params, side))
@@ -223,7 +221,6 @@ class SingleCollector(Component):
     i: stream.Interface
     begin: Signal
     waiting: Signal
-    adds: Signal
     batch: View
     store: Signal
     expire: Signal
@@ -239,7 +236,6 @@ class SingleCollector(Component):
                 "i": In(stream.Signature(routed_layout(params))),
                 "begin": In(1),
                 "waiting": Out(1),
-                "adds": Out(1),
                 "batch": Out(batch_layout(params, side)),
                 "store": Out(1),
                 "expire": Out(1),
@@ -281,12 +277,10 @@ class SingleCollector(Component):
             m.d.sync += probe.eq(self.i.p.body[: probe.shape().size])
         with m.If(~self.store):
             m.d.sync += enter.eq(self.i.p.body[: enter.shape().size])
-        added = (
+        for bit, sets in (
             (probing, self.i.valid & is_probe & ~probing),
             (self.store, turns["storing"].event & turns["storing"].mine),
             (self.expire, turns["expiring"].event & turns["expiring"].mine),
-        )
-        for bit, sets in added:
+        ):
             m.d.sync += bit.eq(((bit & ~self.begin) | sets) & ~self.clear)
-        m.d.comb += self.adds.eq(Cat(sets for _, sets in added).any())
         return m

@@ -18,7 +18,7 @@ a list that was too short, is what it saw at its beginning.
 
 from typing import Any, NamedTuple
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
@@ -133,13 +133,12 @@ class Half(Component):
         if params.timestamp_bits:
             # What has expired by its time is dropped before the ring changes again.
             may_begin &= w.none & ~w.compares
-        waiting: Value = collector.waiting
         if is_single(params):
-            # What was planned from what waited a cycle ago still counts.
-            waiting = Signal(name="waited")
-            added = collector.adds | w.begin | self.clear
-            m.d.sync += waiting.eq(collector.waiting & ~added)
-        m.d.comb += w.begin.eq(waiting & may_begin)
+            # What the ring says of itself is a cycle late.
+            began = Signal()
+            m.d.sync += began.eq(w.begin)
+            may_begin &= ~began
+        m.d.comb += w.begin.eq(collector.waiting & may_begin)
         m.d.comb += [
             collector.index.eq(self.index),
             collector.clear.eq(self.clear),
@@ -234,11 +233,7 @@ class Half(Component):
         m.d.comb += [ring.read_word.eq(w.word), w.reads.eq(reads)]
 
     def _plan(self, m: Module, collector: Collector, ring: SubWindow) -> Any:
-        """Return what a pass is to look at if it begins now.
-
-        Where a batch is one probe it is from registers, of what waited a cycle ago: nothing that
-        is worked out here then lies behind the decision that a pass begins.
-        """
+        """Return what a pass is to look at if it begins now."""
         params, batch = self.params, collector.batch
         layout = data.StructLayout(
             {
@@ -247,7 +242,7 @@ class Half(Component):
                 "left": bits_for(pass_words(params)),
             }
         )
-        plan: Any = (payload_of if is_single(params) else signal_of)(layout, name="plan")
+        plan = signal_of(layout)
         probing = batch.count != 0
         none = self.masked
         if params.has_groups:
@@ -259,8 +254,7 @@ class Half(Component):
             ring.few[1] | none,
         )
         looks_back = collector.expire if params.timestamp_bits else Const(0, 1)
-        direction = m.d.sync if is_single(params) else m.d.comb
-        direction += [
+        m.d.comb += [
             plan.range.eq(ring.range),
             plan.range.words.eq(words),
             plan.probing.eq(probing),

@@ -165,30 +165,16 @@ class SubWindow(Component):
             if params.timestamp_bits:
                 expires = self.expire & (ahead == 0)
 
-        # A word of one slot holds a tuple if it is counted.
-        none = (count == 0) & ~enters
-        if lanes == 1 and not params.timestamp_bits:
-            none = Const(0, 1)
-        opens, leaves, next_lane = (
-            Signal(name="opens"),
-            Signal(name="leaves"),
-            Signal.like(head["lane"]),
-        )
+        opens, leaves = Signal(name="opens"), Signal(name="leaves")
+        extent = self._extent(m, head, count, span, enters)
         m.d.comb += [
             opens.eq(enters & (head["lane"] == 0)),
             leaves.eq(moves & (tail["lane"] == lanes - 1)),
-            next_lane.eq(Mux(head["lane"] == lanes - 1, 0, head["lane"] + 1)),
-            self.range.words.eq(Mux(none, 0, span + opens)),
-            # Not from the sum: much depends on it in the same cycle.
-            self.few.eq(
-                Cat(
-                    none | ((span == 0) & ~opens),
-                    none | (span == 0) | ((span == 1) & ~opens),
-                )
-            ),
+            self.range.words.eq(extent.words),
+            self.few.eq(extent.few),
             self.range.first_word.eq(tail["word"]),
             self.range.first_lane.eq(tail["lane"]),
-            self.range.end_lane.eq(Mux(enters, next_lane, head["lane"])),
+            self.range.end_lane.eq(extent.end_lane),
             self.range.old.eq(expires),
             self.range.new.eq(enters),
         ]
@@ -222,6 +208,40 @@ class SubWindow(Component):
 
         self._memories(m, head, stores)
         return m
+
+    def _extent(self, m: Module, head: Any, count: Signal, span: Signal, enters: Value) -> Any:
+        """Return how many words a pass reads, with or without a tuple that is stored.
+
+        Where a batch is one probe it was worked out for both a cycle ago: no sum and no comparison
+        lies behind the decision that a pass begins.
+        """
+        params, lanes = self.params, self.params.lanes
+        layout = data.StructLayout(
+            {"words": self.range.words.shape(), "end_lane": lane_bits(params), "few": 2}
+        )
+
+        def extent(enters: Value) -> Value:
+            opens = enters & (head["lane"] == 0)
+            # A word of one slot holds a tuple if it is counted.
+            has_holes = lanes > 1 or params.timestamp_bits > 0
+            none = (count == 0) & ~enters if has_holes else Const(0, 1)
+            next_lane = Mux(head["lane"] == lanes - 1, 0, head["lane"] + 1)
+            return Cat(
+                Mux(none, 0, span + opens)[: len(self.range.words)],
+                Mux(enters, next_lane, head["lane"])[: lane_bits(params)],
+                # Not from the sum: much depends on it in the same cycle.
+                none | ((span == 0) & ~opens),
+                none | (span == 0) | ((span == 1) & ~opens),
+            )
+
+        given = signal_of(layout, name="extent")
+        if not is_single(params):
+            m.d.comb += given.eq(extent(enters))
+            return given
+        without, with_it = (payload_of(layout, name=f"extent_{k}") for k in range(2))
+        m.d.sync += [without.eq(extent(Const(0, 1))), with_it.eq(extent(Const(1, 1)))]
+        m.d.comb += given.eq(Mux(enters, with_it.as_value(), without.as_value()))
+        return given
 
     def _drop(
         self, m: Module, head: Any, tail: Any, span: Signal, gone: list[tuple[Signal, Value]]

@@ -211,9 +211,12 @@ class CollectionTree(Component):
         return m
 
     def _output(self, level: int) -> Any:
-        """Make what is behind a merger: at the root a long queue, if none is to follow."""
+        """Make what is behind a merger: at the root a long queue, if none is to follow.
+
+        Behind the cores stands a link in any case: it takes nothing before they are reset.
+        """
         layout = token_layout(self.params)
-        if level < self.levels - 1:
+        if level < self.levels - 1 or (level == 0 and has_root_queues(self.params)):
             return Link(layout)
         if has_root_queues(self.params):
             return PipeReg(layout)
@@ -227,5 +230,6 @@ def tree_stages(params: DesignParams) -> int:
     register stage behind the last one, and the combiner, one.
     """
     cores, arity = params.cores, params.merge_arity
-    root = 1 if has_root_queues(params) else 3
-    return spread_levels(cores, arity) + 3 * (tree_levels(cores, arity) - 1) + root + 1
+    levels = tree_levels(cores, arity)
+    root = 1 if has_root_queues(params) and levels > 1 else 3
+    return spread_levels(cores, arity) + 3 * (levels - 1) + root + 1
