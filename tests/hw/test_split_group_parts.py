@@ -292,6 +292,7 @@ def test_an_array_is_busy_until_the_last_group_s_star_is_taken() -> None:
         ctx.set(array.clear, 1)
         await ctx.tick()
         ctx.set(array.clear, 0)
+        await ctx.tick()
         ctx.set(array.idle, 0)
         ctx.set(array.i.payload, {"side": SIDE_S})
         ctx.set(array.i.valid, 1)

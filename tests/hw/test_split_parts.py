@@ -266,6 +266,7 @@ async def start(ctx: Any, array: SplitArray) -> None:
     ctx.set(array.clear, 1)
     await ctx.tick()
     ctx.set(array.clear, 0)
+    await ctx.tick()
     ctx.set(array.idle, 0)
 
 

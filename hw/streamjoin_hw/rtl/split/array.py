@@ -68,7 +68,7 @@ class SplitArray(Component):
     i : In(stream.Signature(ordered_layout(params)))
     clear : In(1)
     idle : In(1)
-        Between two inputs: the settings are looked at now, and kept while an input runs.
+        Between two inputs: the settings are looked at, a cycle later, and kept while one runs.
     order : In(2), punctuate : In(1), if there is an order
         Which order, an index of ``contract.ORDERS``, at most the one that the design is built for;
         whether stars are given.
@@ -276,7 +276,10 @@ class SplitArray(Component):
         control = signal_of(control_layout(params))
         punctuate = Signal()
         masked = Signal(params.cores)
-        with m.If(self.idle):
+        # A cycle late, as what is kept lies apart: no register is written while a tuple is taken.
+        idle = Signal()
+        m.d.sync += idle.eq(self.idle)
+        with m.If(idle):
             m.d.sync += masked.eq(self.masked)
             if params.order != "none":
                 m.d.sync += [
