@@ -81,6 +81,29 @@ def test_what_was_fixed_stays_so_and_follows_the_middle(tmp_path: Path) -> None:
     assert all(bel.startswith("X10") for bel in fixed.values())
 
 
+@pytest.mark.parametrize(("torn", "fixed"), [([], 0), (["left_region.plain1"], 1)])
+def test_halves_of_a_core_may_lie_apart_and_are_kept_together_each(
+    torn: list[str], fixed: int, tmp_path: Path
+) -> None:
+    netlist, placed = tmp_path / "netlist.json", tmp_path / "placed.json"
+    cells, where = {}, {}
+    for half, column in (("left_region", 10), ("right_region", 70)):
+        for k in range(30):
+            cells[f"{half}.lut{k}"] = cell("LUT4", {"A": 200 + len(cells)}, len(cells))
+            cells[f"{half}.plain{k}"] = cell("TRELLIS_FF", {"DI": 200 + len(cells)}, len(cells))
+            for name in (f"{half}.lut{k}", f"{half}.plain{k}"):
+                where[name] = 80 - column if name in torn else column
+    modules = {"top": {"cells": {"a": {"type": CORE}}}, CORE: {"cells": cells}}
+    netlist.write_text(json.dumps({"modules": modules}))
+    flat = {
+        f"a.{name}": {"attributes": {"NEXTPNR_BEL": f"X{x}/Y20/SLICEB.FF1"}}
+        for name, x in where.items()
+    }
+    placed.write_text(json.dumps({"modules": {"top": {"cells": flat}}}))
+    assert gather.gather(netlist, placed, CORE) == fixed
+    assert fixed_in(netlist) == {f"a.{name}": "X10/Y20/SLICEA.FF0" for name in torn}
+
+
 def test_no_core_is_fixed_where_there_is_none(tmp_path: Path) -> None:
     netlist, placed = written(tmp_path, {})
     assert gather.gather(netlist, placed, "another") == 0

@@ -3,7 +3,8 @@
 nextpnr places by wires. A core's windows are wired to its neighbours' windows, its results to its
 neighbours' results, and the two parts of one core end up to 60 tiles apart. So a design is placed
 first to see which registers lie far from the middle of their core. These are fixed near it, a tile
-each, and the design is placed again: whatever they are wired to comes along.
+each, and the design is placed again: whatever they are wired to comes along. Halves of a core of
+SplitJoin, which have no wire to each other, are kept together each.
 """
 
 import copy
@@ -26,6 +27,9 @@ FAR = 2.0
 
 FIXED = "BEL"
 """Attribute by which nextpnr takes a position."""
+
+HALF = re.compile(r"(?:core\.)?(\w+_region)\.")
+"""What the cells of a half of a core are called."""
 
 _PLACED = "NEXTPNR_BEL"
 _TILE = re.compile(r"X(\d+)/Y(\d+)/SLICE")
@@ -72,13 +76,26 @@ def gather(netlist: Path, placed: Path, core: str) -> int:
                 for name in module["cells"]
                 if (path := f"{instance}.{name}") in tiles
             }
-            fixed += _fix(module["cells"], inside, free)
+            for part in _parts(inside):
+                fixed += _fix(module["cells"], part, free)
     netlist.write_text(json.dumps(design))
     return fixed
 
 
+def _parts(tiles: dict[str, Tile]) -> list[dict[str, Tile]]:
+    """Return the cells that are to lie together: those of each half, or of a core without halves.
+
+    Halves have no wire to each other, and need not be near.
+    """
+    halves: dict[str, dict[str, Tile]] = {}
+    for name, tile in tiles.items():
+        if found := HALF.match(name):
+            halves.setdefault(found[1], {})[name] = tile
+    return list(halves.values()) or [tiles]
+
+
 def _fix(cells: dict[str, Any], tiles: dict[str, Tile], free: set[Tile]) -> int:
-    """Fix registers of one core by the tiles of its cells; take them out of the free ones."""
+    """Fix registers of one core by the tiles of a part's cells; take them out of the free ones."""
     if not tiles:
         return 0
     middle = tuple(statistics.median(tile[axis] for tile in tiles.values()) for axis in (0, 1))
