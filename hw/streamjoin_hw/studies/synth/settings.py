@@ -70,6 +70,7 @@ class Settings:
             }
             if self.placements > 1:
                 plain |= {"placements": self.placements, "anchors": ANCHORS, "far": FAR}
+                plain |= {"together": "halves"} if params.design == "splitjoin" else {}
         if self.top != DESIGN_TOP:
             plain["top"] = self.top
         if self.copies > 1:
