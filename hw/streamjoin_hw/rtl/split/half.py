@@ -19,7 +19,7 @@ a list that was too short, is what it saw at its beginning.
 from typing import Any, NamedTuple
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal
-from amaranth.lib import data, stream, wiring
+from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
@@ -39,8 +39,8 @@ from streamjoin_hw.rtl.split.layouts import (
     row_bits,
     token_layout,
 )
-from streamjoin_hw.rtl.split.subwindow import SubWindow, range_layout, word_bits
-from streamjoin_hw.rtl.streams import Component, payload_of, signal_of
+from streamjoin_hw.rtl.split.subwindow import SubWindow, pass_plan, range_layout, word_bits
+from streamjoin_hw.rtl.streams import Component, payload_of
 
 
 class Half(Component):
@@ -114,7 +114,7 @@ class Half(Component):
         wiring.connect(m, wiring.flipped(self.i), collector.i)
         wiring.connect(m, emitter.o, wiring.flipped(self.o))
         w = _Wires(params, self.side)
-        w.plan = self._plan(m, collector, ring)
+        w.plan = pass_plan(m, ring, collector, self.masked)
 
         # A pass may begin with the last read of the one before: the batch is taken over in two
         # cycles, where to read in the first, what to compare with in the second.
@@ -231,41 +231,6 @@ class Half(Component):
         with m.If(emitter.take):
             m.d.sync += [w.loaded.eq(0), w.waits.eq(0)]
         m.d.comb += [ring.read_word.eq(w.word), w.reads.eq(reads)]
-
-    def _plan(self, m: Module, collector: Collector, ring: SubWindow) -> Any:
-        """Return what a pass is to look at if it begins now."""
-        params, batch = self.params, collector.batch
-        layout = data.StructLayout(
-            {
-                "range": range_layout(params),
-                **dict.fromkeys(("probing", "filled", "none", "last"), 1),
-                "left": bits_for(pass_words(params)),
-            }
-        )
-        plan = signal_of(layout)
-        probing = batch.count != 0
-        none = self.masked
-        if params.has_groups:
-            # A blank probe alone has nothing to look at.
-            none = none | (batch.blank & (batch.count == 1))
-        words, is_none, is_few = (
-            Mux(none, 0, ring.range.words),
-            ring.few[0] | none,
-            ring.few[1] | none,
-        )
-        looks_back = collector.expire if params.timestamp_bits else Const(0, 1)
-        m.d.comb += [
-            plan.range.eq(ring.range),
-            plan.range.words.eq(words),
-            plan.probing.eq(probing),
-            plan.filled.eq(probing & ~is_none),
-            # A pass of no word still ends for its probes; one without probes reads the tuple
-            # that expires, if anybody wants to know its time.
-            plan.left.eq(Mux(probing, words | is_none, looks_back)),
-            plan.none.eq(~probing & ~looks_back),
-            plan.last.eq(Mux(probing, is_few, looks_back)),
-        ]
-        return plan
 
     def _compare(self, m: Module, w: "_Wires", ring: SubWindow, emitter: Emitter) -> None:
         """Compare the word that was read with all probes, and hand over what matches."""

@@ -352,3 +352,39 @@ class SubWindow(Component):
                 read.addr.eq(self.read_word),
                 self.slots[lane].eq(read.data),
             ]
+
+
+def pass_plan(m: Module, ring: SubWindow, collector: Any, masked: Value) -> Any:
+    """Return what a pass for what a collector has is to look at if it begins now."""
+    params, batch = ring.params, collector.batch
+    layout = data.StructLayout(
+        {
+            "range": range_layout(params),
+            **dict.fromkeys(("probing", "filled", "none", "last"), 1),
+            "left": bits_for(pass_words(params)),
+        }
+    )
+    plan = signal_of(layout)
+    probing = batch.count != 0
+    none = masked
+    if params.has_groups:
+        # A blank probe alone has nothing to look at.
+        none = none | (batch.blank & (batch.count == 1))
+    words, is_none, is_few = (
+        Mux(none, 0, ring.range.words),
+        ring.few[0] | none,
+        ring.few[1] | none,
+    )
+    looks_back = collector.expire if params.timestamp_bits else Const(0, 1)
+    m.d.comb += [
+        plan.range.eq(ring.range),
+        plan.range.words.eq(words),
+        plan.probing.eq(probing),
+        plan.filled.eq(probing & ~is_none),
+        # A pass of no word still ends for its probes; one without probes reads the tuple
+        # that expires, if anybody wants to know its time.
+        plan.left.eq(Mux(probing, words | is_none, looks_back)),
+        plan.none.eq(~probing & ~looks_back),
+        plan.last.eq(Mux(probing, is_few, looks_back)),
+    ]
+    return plan
