@@ -114,7 +114,7 @@ class Half(Component):
         wiring.connect(m, wiring.flipped(self.i), collector.i)
         wiring.connect(m, emitter.o, wiring.flipped(self.o))
         w = _Wires(params, self.side)
-        w.plan = pass_plan(m, ring, collector, self.masked)
+        plan = pass_plan(m, ring, collector, self.masked)
 
         # A pass may begin with the last read of the one before: the batch is taken over in two
         # cycles, where to read in the first, what to compare with in the second.
@@ -157,7 +157,7 @@ class Half(Component):
             m.d.comb += getattr(emitter, name).eq(getattr(self, name))
         if is_single(params):
             m.d.comb += ring.kept.eq(w.waits)
-        self._walk(m, w, _Parts(collector, ring, emitter), reads)
+        self._walk(m, w, _Parts(collector, ring, emitter, plan), reads)
         self._compare(m, w, ring, emitter)
         if params.timestamp_bits:
             self._expire(m, w, ring, collector, emitter.alone)
@@ -177,8 +177,7 @@ class Half(Component):
 
     def _walk(self, m: Module, w: "_Wires", parts: "_Parts", reads: Signal) -> None:
         """Take a batch over and read its words, again from the first where the emitter asks."""
-        collector, ring, emitter = parts
-        plan = w.plan
+        collector, ring, emitter, plan = parts
         with m.If(w.begin):
             m.d.sync += [
                 w.range.eq(plan.range),
@@ -324,11 +323,12 @@ class Half(Component):
 
 
 class _Parts(NamedTuple):
-    """The components of a half."""
+    """The components of a half, and what a pass that begins looks at."""
 
     collector: Collector
     ring: SubWindow
     emitter: Emitter
+    plan: Any
 
 
 class _Wires:
@@ -347,8 +347,6 @@ class _Wires:
         self.probing, self.waits, self.loads, self.loaded = (
             Signal(name=name) for name in ("probing", "waits", "loads", "loaded")
         )
-        # What a pass that begins looks at.
-        self.plan: Any = None
         # Results are given; a cycle late.
         self.gives = Signal()
         # The words: how many are to be read, the next one, whether it is the first.
