@@ -307,8 +307,8 @@ SPLIT_MUTATIONS = {
     "split-queued-twice": Mutation(
         Fault(
             "rtl.split.array",
-            "entry.i.valid.eq(self.i.valid & room)",
-            "entry.i.valid.eq(self.i.valid)",
+            "entry.i.valid.eq(arriving.valid & room)",
+            "entry.i.valid.eq(arriving.valid)",
             "a tuple enters one half while the other half has no place for it",
         ),
         f"{RANDOM}[3-4-2-4-outer-0.0-0.0]",

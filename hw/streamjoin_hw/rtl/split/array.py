@@ -154,7 +154,14 @@ class SplitArray(Component):
 
         for tree in (r_tree, s_tree, *([] if params.has_groups else [combiner])):
             m.d.comb += tree.control.eq(control)
-        queues = self._queues(m, ((left, right), (r_tree, s_tree)), combiner)
+        arriving: Any = self.i
+        stages: list[PipeReg | Queue] = []
+        if not has_root_queues(params):
+            # Whether all trees have room and whether the windows are full then are apart.
+            m.submodules.entry = entry = PipeReg(ordered_layout(params))
+            wiring.connect(m, wiring.flipped(self.i), entry.i)
+            arriving, stages = entry.o, [entry]
+        stages += self._queues(m, arriving, ((left, right), (r_tree, s_tree)), combiner)
 
         # Stars end here unless they are wanted.
         m.submodules.given = given = PipeReg(combined_layout(params))
@@ -169,8 +176,7 @@ class SplitArray(Component):
         cores_busy = gathered_or(m, [core.busy for core in cores], params.merge_arity)
         wiring.connect(m, given.o, wiring.flipped(self.results))
         trees_busy = given.busy | left.busy | right.busy | r_tree.busy | s_tree.busy | combiner.busy
-        if queues:
-            trees_busy |= Cat(*(queue.busy for queue in queues)).any()
+        trees_busy |= Cat(*(stage.busy for stage in stages)).any()
         inside = cores_busy | trees_busy
         if params.has_groups:
             inside |= self._owed(m, combiner, punctuate, inside)
@@ -180,7 +186,7 @@ class SplitArray(Component):
         return m
 
     def _queues(
-        self, m: Module, trees: tuple[tuple[Any, Any], tuple[Any, Any]], combiner: Any
+        self, m: Module, arriving: Any, trees: tuple[tuple[Any, ...], ...], combiner: Any
     ) -> list[Queue]:
         """Queue tuples in front of each half's tree, and what it gives in front of the combiner.
 
@@ -203,20 +209,21 @@ class SplitArray(Component):
         for queue, spread in zip(tuples, spreads, strict=bool(tuples)):
             wiring.connect(m, queue.o, spread.i)
         entries: Any = tuples or spreads
-        tuples_in = [self._routed(m, combiner) if params.has_groups else self.i.payload] * 2
+        tuple_in = arriving.p
+        tuples_in = [self._routed(m, tuple_in, combiner) if params.has_groups else tuple_in] * 2
         if params.has_point_windows:
-            tuples_in = [self._as_point_or_probe(m, stored) for stored in (SIDE_S, SIDE_R)]
+            tuples_in = [self._as_point_or_probe(m, tuple_in, side) for side in (SIDE_S, SIDE_R)]
         # A tuple sets out once its side can be remembered.
         room = combiner.room & entries[0].i.ready & entries[1].i.ready
         for entry, entering in zip(entries, tuples_in, strict=True):
             m.d.comb += [
                 entry.i.payload.eq(entering),
-                entry.i.valid.eq(self.i.valid & room),
+                entry.i.valid.eq(arriving.valid & room),
             ]
         m.d.comb += [
-            self.i.ready.eq(room),
-            combiner.side.eq(self.i.p.side),
-            combiner.arrives.eq(self.i.valid & self.i.ready),
+            arriving.ready.eq(room),
+            combiner.side.eq(tuple_in.side),
+            combiner.arrives.eq(arriving.valid & arriving.ready),
         ]
         for number, (tree, taker) in enumerate(zip(collections, combiner.i, strict=True)):
             if not results:
@@ -226,10 +233,10 @@ class SplitArray(Component):
             wiring.connect(m, results[number].o, taker)
         return [*tuples, *results]
 
-    def _as_point_or_probe(self, m: Module, stored: int) -> Any:
+    def _as_point_or_probe(self, m: Module, tuple_in: Any, stored: int) -> Any:
         """Return what arrives as the half that stores a side is given it."""
-        params, is_point = self.params, self.i.p.side == stored
-        given = crossing_layout(params)(self.i.p.body)
+        params, is_point = self.params, tuple_in.side == stored
+        given = crossing_layout(params)(tuple_in.body)
         both = signal_of(probe_layout(params))
         for name in probe_layout(params).members:
             m.d.comb += both[name].eq(given[name])
@@ -238,10 +245,10 @@ class SplitArray(Component):
                 m.d.comb += both[name].eq(Mux(is_point, code, given[name]))
         routed = signal_of(routed_layout(params))
         for name in routed.shape().members:
-            m.d.comb += routed[name].eq(both.as_value() if name == "body" else self.i.p[name])
+            m.d.comb += routed[name].eq(both.as_value() if name == "body" else tuple_in[name])
         return routed
 
-    def _routed(self, m: Module, combiner: Any) -> Any:
+    def _routed(self, m: Module, tuple_in: Any, combiner: Any) -> Any:
         """Count arrivals into groups; return the tuple that arrives, marked where it ends one."""
         m.submodules.groups = groups = GroupCounter()
         routed = signal_of(routed_layout(self.params))
@@ -251,7 +258,7 @@ class SplitArray(Component):
             groups.arrives.eq(combiner.arrives),
             combiner.clear.eq(self.clear),
             combiner.closes.eq(groups.closes),
-            *(routed[name].eq(self.i.p[name]) for name in self.i.p.shape().members),
+            *(routed[name].eq(tuple_in[name]) for name in tuple_in.shape().members),
             routed.closes.eq(groups.closes),
         ]
         return routed

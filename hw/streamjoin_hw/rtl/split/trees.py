@@ -226,10 +226,12 @@ class CollectionTree(Component):
 def tree_stages(params: DesignParams) -> int:
     """Count the cycles that a tuple spends in a distribution tree and its match in the other one.
 
-    A level of the first takes one, of which there are two at least; a link behind a merger three, a
-    register stage behind the last one, and the combiner, one.
+    A level of the first takes one, of which there are two at least, and so does a register in front
+    of it where no queue is; a link behind a merger three, a register stage behind the last one, and
+    the combiner, one.
     """
     cores, arity = params.cores, params.merge_arity
     levels = tree_levels(cores, arity)
+    entry = 0 if has_root_queues(params) else 1
     root = 1 if has_root_queues(params) and levels > 1 else 3
-    return spread_levels(cores, arity) + 3 * (levels - 1) + root + 1
+    return entry + spread_levels(cores, arity) + 3 * (levels - 1) + root + 1
