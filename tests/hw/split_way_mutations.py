@@ -133,6 +133,26 @@ SPLIT_WAY_MUTATIONS = {
         f"{DENSE}[1-4-1-outer-0.8]",
         "missing",
     ),
+    "split-reads-before-it-is-written": Mutation(
+        Fault(
+            "rtl.split.half",
+            "w.early.eq(w.begin & plan.last & collector.store)",
+            "w.early.eq(0)",
+            "a pass of one word reads it in the cycle in which it is written",
+        ),
+        f"{DENSE}[2-3-1-none-0.8]",
+        "pairs missing",
+    ),
+    "split-key-of-the-next-slot": Mutation(
+        Fault(
+            "rtl.split.subwindow",
+            "self._keys(m, before, known)",
+            "self._keys(m, head, known)",
+            "a key is written where the next tuple's belongs",
+        ),
+        f"{DENSE}[1-4-1-outer-0.8]",
+        "pairs missing",
+    ),
     "split-match-by-a-part": Mutation(
         Fault(
             "rtl.split.half",

@@ -120,8 +120,9 @@ class Half(Component):
         # cycles, where to read in the first, what to compare with in the second.
         reads = Signal()
         reads_last = Signal()
+        is_free = ~w.none & ~emitter.nearly_full
         m.d.comb += [
-            reads.eq(~w.none & ~emitter.nearly_full),
+            reads.eq(is_free & ~w.early if is_single(params) else is_free),
             reads_last.eq(reads & w.last),
         ]
         may_begin = (w.none | reads_last) & ~w.waits & ~emitter.alone
@@ -136,7 +137,8 @@ class Half(Component):
         if is_single(params):
             # What the ring says of itself is a cycle late.
             began = Signal()
-            m.d.sync += began.eq(w.begin)
+            # So is what it stores, which a pass of one word waits for.
+            m.d.sync += [began.eq(w.begin), w.early.eq(w.begin & plan.last & collector.store)]
             may_begin &= ~began
         m.d.comb += w.begin.eq(collector.waiting & may_begin)
         m.d.comb += [
@@ -356,6 +358,8 @@ class _Wires:
         self.last = Signal()
         self.word = payload_of(word_bits(params))
         self.first = payload_of(1)
+        # The word to be read is not written yet.
+        self.early = Signal()
         # Read a cycle ago.
         self.live, self.new = (payload_of(params.lanes, name=name) for name in ("live", "new"))
         self.old = Signal(params.lanes)

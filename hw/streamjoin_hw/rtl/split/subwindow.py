@@ -75,7 +75,8 @@ class SubWindow(Component):
         Whether these are no words, and whether at most one.
     read_word : In(word_bits(params))
     slots : Out(ArrayLayout(key_layout, lanes))
-        The word read a cycle ago.
+        The word read a cycle ago. Where a batch is one probe, the tuple to store is not in it yet
+        in the cycle after ``begin``.
     stores : Out(1), head_word, head_lane : Out
         Instead of these where comparators are shared: the tuple is stored in this slot.
     fetch : In(1), fetch_word, fetch_lane : In, payload : Out(payload_bits)
@@ -292,6 +293,17 @@ class SubWindow(Component):
                 self.head_word.eq(head["word"]),
                 self.head_lane.eq(head["lane"]),
             ]
+        elif is_single(params):
+            # That one is stored is decided late. It is known in the cycle after: `store`, which but
+            # for a `clear` stays until its batch begins, is gone, and the tuple is still there.
+            stores_soon, known = Signal(name="stores_soon"), Signal(name="known")
+            m.d.sync += stores_soon.eq(self.store & ~self.clear)
+            m.d.comb += known.eq(stores_soon & ~self.store)
+            before = self._position("before")
+            m.d.sync += [
+                each.eq(head[name]) for name, each in before.items() if isinstance(each, Signal)
+            ]
+            self._keys(m, before, known)
         else:
             self._keys(m, head, stores)
         # Lanes that are no power of two leave addresses unused.
@@ -303,7 +315,7 @@ class SubWindow(Component):
         slot: Value = Cat(head["lane"][:used], head["word"])
         payload, due = self.enter.payload, stores
         if is_single(params):
-            slot, payload, due = self._later(m, slot)
+            slot, payload, due = self._later(m, slot, known)
         m.d.comb += [
             write.addr.eq(slot),
             write.data.eq(payload),
@@ -313,24 +325,18 @@ class SubWindow(Component):
             self.payload.eq(read.data),
         ]
 
-    def _later(self, m: Module, slot: Value) -> tuple[Value, Value, Signal]:
+    def _later(self, m: Module, slot: Value, stored: Signal) -> tuple[Value, Value, Signal]:
         """Keep a payload until the one that it is written over is not read any more.
 
         No other one is stored until then: a batch begins when the one before it is taken.
         """
-        # That one is stored is decided late. It is known in the cycle after: `store`, which but for
-        # a `clear` stays until its batch begins, is gone.
-        stores_soon, waits, due = (Signal(name=name) for name in ("stores_soon", "waits", "due"))
-        stored = stores_soon & ~self.store
+        waits, due = (Signal(name=name) for name in ("waits", "due"))
         at, payload = (
             payload_of(len(slot), name="at"),
             payload_of(self.params.payload_bits, name="payload"),
         )
         m.d.comb += due.eq(waits & ~self.kept)
-        m.d.sync += [
-            stores_soon.eq(self.store & ~self.clear),
-            waits.eq((stored | (waits & self.kept)) & ~self.clear),
-        ]
+        m.d.sync += waits.eq((stored | (waits & self.kept)) & ~self.clear)
         with m.If(due | ~(stored | waits)):
             m.d.sync += [at.eq(slot), payload.eq(self.enter.payload)]
         return at, payload, due
