@@ -56,7 +56,7 @@ def node_counts(leaves: int, arity: int, levels: int) -> list[int]:
     return [-(-leaves // arity**level) for level in range(levels)]
 
 
-def spread_levels(leaves: int, arity: int) -> int:
+def leaf_levels(leaves: int, arity: int) -> int:
     """Count the cycles that a payload takes through a :class:`Spread`."""
     return max(2, tree_levels(leaves, arity))
 
@@ -102,7 +102,7 @@ class Spread(Component):
         deciding: tuple[str, ...] = (),
     ) -> None:
         # At least one register: what decides that a payload sets out is far from the queues.
-        self.levels = spread_levels(leaves, arity)
+        self.levels = leaf_levels(leaves, arity)
         self.layout = layout
         self.leaves = leaves
         self.arity = arity

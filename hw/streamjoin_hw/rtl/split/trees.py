@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from streamjoin_common.contract import DesignParams
 from streamjoin_hw.rtl.split.layouts import is_star, row_bits, star_member, token_layout
-from streamjoin_hw.rtl.split.links import gathered_or, spread_levels
+from streamjoin_hw.rtl.split.links import gathered_or, leaf_levels
 from streamjoin_hw.rtl.split.queue import has_root_queues, queue_places
 from streamjoin_hw.rtl.streams import Component, PipeReg, one_of
 from streamjoin_hw.rtl.trees import Link, Merger, tree_levels
@@ -234,4 +234,4 @@ def tree_stages(params: DesignParams) -> int:
     levels = tree_levels(cores, arity)
     entry = 0 if has_root_queues(params) else 1
     root = 1 if has_root_queues(params) and levels > 1 else 3
-    return entry + spread_levels(cores, arity) + 3 * (levels - 1) + root + 1
+    return entry + leaf_levels(cores, arity) + 3 * (levels - 1) + root + 1
