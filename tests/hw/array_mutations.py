@@ -68,8 +68,8 @@ ARRAY_MUTATIONS = {
     "merger-unfair": Mutation(
         Fault(
             "rtl.trees",
-            "following(turn, offered)",
-            "(offered & ~turn) & -(offered & ~turn)",
+            "following(turn, seen)",
+            "(seen & ~turn) & -(seen & ~turn)",
             "a merger always turns to the first input",
         ),
         "test_trees.py::test_a_busy_input_cannot_starve_another[busy1]",

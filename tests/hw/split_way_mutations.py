@@ -233,6 +233,16 @@ SPLIT_WAY_MUTATIONS = {
         f"{DENSE}[2-3-1-none-0.8]",
         "pairs missing",
     ),
+    "merger-turns-to-what-offered-once": Mutation(
+        Fault(
+            "rtl.trees",
+            "seen.eq(offered)",
+            "seen.eq(seen | offered)",
+            "a merger in front of a link turns to inputs that have nothing any more",
+        ),
+        "test_split_links.py::test_a_merger_in_front_of_a_link_gives_a_payload_a_cycle[busy0]",
+        "cycles are lost",
+    ),
     "merger-forgets-what-a-link-says": Mutation(
         Fault(
             "rtl.trees",

@@ -75,6 +75,80 @@ def test_a_merger_in_front_of_a_link_passes_everything_once(stall: float) -> Non
     simulate(merger, sink, *(source(k) for k in range(3)))
 
 
+@pytest.mark.parametrize("busy", [(1,), (0, 2), (0, 1, 2)])
+def test_a_merger_in_front_of_a_link_gives_a_payload_a_cycle(
+    busy: tuple[int, ...],
+) -> None:
+    """What was offered a cycle ago decides about turns, and costs none while it goes on."""
+    merger = Merger(LAYOUT, 3, output=Link(LAYOUT))
+
+    async def testbench(ctx: Any) -> None:
+        ctx.set(merger.o.ready, 1)
+        for each in merger.i:
+            await give(ctx, each, [{"number": 0}], pauses(SEED, 0.0))
+        await ctx.tick().repeat(10)
+        for k in busy:
+            ctx.set(merger.i[k].payload, {"number": k})
+            ctx.set(merger.i[k].valid, 1)
+        given = []
+        for _ in range(70):
+            if ctx.get(merger.o.valid):
+                given.append(ctx.get(merger.o.p.number))
+            await ctx.tick()
+        # Two to turn and three in the link.
+        assert len(given) >= 70 - 5, "cycles are lost"
+        # The one whose turn it is goes on until the others are seen.
+        turns = [busy.index(each) for each in given[2:]]
+        assert turns == [(turns[0] + number) % len(busy) for number in range(len(turns))]
+
+    simulate(merger, testbench)
+
+
+@pytest.mark.parametrize("idle", [0.2, 0.5, 0.8])
+def test_a_merger_in_front_of_a_link_starves_nobody(idle: float) -> None:
+    inputs = 4
+    merger = Merger(LAYOUT, inputs, output=Link(LAYOUT))
+
+    async def testbench(ctx: Any) -> None:
+        pause, stall = pauses(SEED, idle), pauses(SEED + 1, 0.2)
+        offers, passed_over = [False] * inputs, [0] * inputs
+        for _ in range(3000):
+            ctx.set(merger.o.ready, not next(stall))
+            for k in range(inputs):
+                offers[k] = offers[k] or not next(pause)
+                ctx.set(merger.i[k].valid, offers[k])
+            served = [offers[k] and bool(ctx.get(merger.i[k].ready)) for k in range(inputs)]
+            assert sum(served) <= 1
+            for k in range(inputs):
+                waits = offers[k] and not served[k]
+                passed_over[k] = passed_over[k] + any(served) if waits else 0
+                assert passed_over[k] <= inputs, "an input waits for more than there are"
+                offers[k] = waits
+            await ctx.tick()
+
+    simulate(merger, testbench)
+
+
+def test_a_merger_in_front_of_a_link_turns_in_two_cycles() -> None:
+    merger = Merger(LAYOUT, 3, output=Link(LAYOUT))
+
+    async def testbench(ctx: Any) -> None:
+        ctx.set(merger.o.ready, 1)
+        await ctx.tick().repeat(3)
+        for k in (2, 1, 0, 2):
+            ctx.set(merger.i[k].valid, 1)
+            cycles = 0
+            while not ctx.get(merger.i[k].ready):
+                assert cycles < 2, "a turn comes late"
+                await ctx.tick()
+                cycles += 1
+            await ctx.tick()
+            ctx.set(merger.i[k].valid, 0)
+            await ctx.tick().repeat(3)
+
+    simulate(merger, testbench)
+
+
 def test_a_landing_says_in_time_that_its_places_become_few() -> None:
     landing = Landing(LAYOUT, 8, 5)
 

@@ -97,8 +97,8 @@ GREEDY_MERGER = Fault(
 )
 STUCK_TURNS = Fault(
     "rtl.trees",
-    "following(turn, offered)",
-    "(offered & ~turn) & -(offered & ~turn)",
+    "following(turn, seen)",
+    "(seen & ~turn) & -(seen & ~turn)",
     "a merger always turns to the first input",
 )
 LATE_OLDEST = Fault(

@@ -123,7 +123,9 @@ class Merger(Component):
     one cycle ahead: latency 1 cycle for the input whose turn it is, 2 for another one, if
     nothing else is offered. Throughput 1 payload a cycle: a cycle is lost only when the last
     payload of one input was taken and the next one, of another input, arrives later. No path
-    leads from the output to an input or back.
+    leads from the output to an input or back. In front of a link what is offered is looked at a
+    cycle later: latency 3 for another input, a payload may wait for ``inputs`` others, and a cycle
+    is lost, too, after the last payload of an input while others go on.
 
     Parameters
     ----------
@@ -177,17 +179,22 @@ class Merger(Component):
         # Bit k of `turn`: it is input k's turn. Never none, never two.
         turn = Signal(self.inputs, init=1, reset_less=self.clear is not None)
         soon = output.soon
+        seen: Value = offered
+        if soon is not None:
+            # Inputs in front of a link are far: whose turn it is follows from what they offered a
+            # cycle ago, and a turn whose input has no more is lost. Nothing is taken by it alone.
+            seen = payload_of(self.inputs, name="seen")
+            m.d.sync += seen.eq(offered)
         # An input that has its turn keeps it until it is served, and after that while no other
         # one offers anything; in front of a link also while that takes nothing.
         held_up = ~output.i.ready
         if soon is None:
             held_up &= (turn & offered).any()
         alone = Cat(
-            ~Cat(other for j, other in enumerate(offered) if j != k).any()
-            for k in range(self.inputs)
+            ~Cat(other for j, other in enumerate(seen) if j != k).any() for k in range(self.inputs)
         )
         held = held_up.replicate(self.inputs)
-        next_turn = (following(turn, offered) & ~held) | (turn & (alone | held))
+        next_turn = (following(turn, seen) & ~held) | (turn & (alone | held))
         m.d.sync += turn.eq(next_turn)
         if self.clear is not None:
             with m.If(self.clear):
@@ -234,7 +241,7 @@ class MergeTree(Component):
     """A tree of mergers over any number of streams, each at the near end of a link.
 
     So no path leads from a merger to the next one. Latency three cycles a level and, while nothing
-    else is inside, four at most. Results of one input keep their order; between inputs there is
+    else is inside, five at most. Results of one input keep their order; between inputs there is
     none.
 
     Parameters

@@ -19,6 +19,7 @@ from streamjoin_hw.rtl.chain.spread import spread_levels
 from streamjoin_hw.rtl.encode import bound_stages
 from streamjoin_hw.rtl.queues import LANDING_PLACES
 from streamjoin_hw.rtl.split.layouts import is_single
+from streamjoin_hw.rtl.split.queue import has_root_queues
 from streamjoin_hw.rtl.split.trees import tree_stages
 from streamjoin_hw.rtl.trees import tree_levels
 from streamjoin_hw.sim.model import Model, ModelError
@@ -121,12 +122,16 @@ def met(params: DesignParams, age: int) -> Match:
 
 
 def turn_cycles(params: DesignParams, leaf: int, levels: int) -> int:
-    """Count the mergers on the way of a tree's leaf in which the first turn is not its.
+    """Count the cycles in which mergers on the way of a tree's leaf turn to it.
 
-    A merger that had nothing to do needs a cycle to turn to another than its first input.
+    A merger that had nothing to do needs two to turn to another than its first input, or one if no
+    link is behind it, as at the root where a queue follows.
     """
+    no_link = params.design == "splitjoin" and has_root_queues(params) and levels > 1
     return sum(
-        leaf // params.merge_arity**level % params.merge_arity != 0 for level in range(levels)
+        1 if no_link and level == levels - 1 else 2
+        for level in range(levels)
+        if leaf // params.merge_arity**level % params.merge_arity != 0
     )
 
 
