@@ -78,7 +78,7 @@ ARRAY_MUTATIONS = {
     "merger-turns-from-an-offer": Mutation(
         Fault(
             "rtl.trees",
-            "held_up = ~output.i.ready",
+            "held_up = ~output.i.ready & (turn & offered).any()",
             "held_up = output.i.ready & ~output.i.ready",
             "an input loses its turn although it was not served",
         ),

@@ -57,16 +57,6 @@ RESET_MUTATIONS = {
         "test_trees.py::test_a_tree_is_empty_after_it_was_cleared",
         "assert",
     ),
-    "merger-ready-for-another-turn-after-a-clear": Mutation(
-        Fault(
-            "rtl.trees",
-            "ready.eq(Mux(soon, turn.init, 0))",
-            "ready.eq(ready)",
-            "a merger takes from one input and gives what another offers",
-        ),
-        "test_trees.py::test_a_merger_is_offered_payloads_as_soon_as_it_was_cleared",
-        "assert",
-    ),
     "results-in-the-cycle-after-a-reset": Mutation(
         Fault(
             "rtl.chain.collection",

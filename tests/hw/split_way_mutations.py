@@ -246,8 +246,8 @@ SPLIT_WAY_MUTATIONS = {
     "merger-forgets-what-a-link-says": Mutation(
         Fault(
             "rtl.trees",
-            "ready.eq(Mux(soon, next_turn, 0))",
-            "ready.eq(next_turn)",
+            "ready.eq(turn & soon.replicate(self.inputs))",
+            "ready.eq(turn)",
             "a merger takes what the link behind it does not",
         ),
         "test_split_links.py::test_a_merger_in_front_of_a_link_passes_everything_once[0.8]",

@@ -21,11 +21,13 @@ def cell(kind: str, inputs: dict[str, int], output: int) -> dict[str, Any]:
 def written(folder: Path, where: dict[str, tuple[int, int]]) -> tuple[Path, Path]:
     """A design of two cores, and where a placement has put its cells.
 
-    A core has 30 LUTs of one output, a register that one of them feeds, and three that none does.
+    A core has 30 LUTs of one output, a register that one of them feeds, two that one feeds both,
+    and three that none does.
     """
     luts = {f"lut{k}": cell("LUT4", {"A": 90 + k}, 10 + k) for k in range(30)}
-    registers = {"fed": cell("TRELLIS_FF", {"DI": 10}, 50)} | {
-        f"plain{k}": cell("TRELLIS_FF", {"DI": 60 + k}, 51 + k) for k in range(3)
+    fed = {"fed": 10, "both0": 11, "both1": 11, **{f"plain{k}": 60 + k for k in range(3)}}
+    registers = {
+        name: cell("TRELLIS_FF", {"DI": bit}, 50 + k) for k, (name, bit) in enumerate(fed.items())
     }
     cores = {name: {"type": CORE} for name in ("a", "b")}
     netlist, placed = folder / "netlist.json", folder / "placed.json"
@@ -52,17 +54,20 @@ def fixed_in(netlist: Path) -> dict[str, str]:
     }
 
 
-def test_far_registers_that_nothing_else_feeds_are_fixed_in_tiles_near_the_middle(
+def test_far_registers_are_fixed_in_tiles_near_the_middle_each_with_the_lut_that_feeds_it_alone(
     tmp_path: Path,
 ) -> None:
-    far = {"a.plain0": (70, 70), "a.plain2": (60, 60), "a.fed": (80, 80), "a.lut3": (90, 90)}
+    names = ("plain0", "plain2", "fed", "both0", "both1", "lut3")
+    far = {f"a.{name}": (60 + k, 70) for k, name in enumerate(names)}
     netlist, placed = written(tmp_path, far)
-    assert gather.gather(netlist, placed, CORE) == 2
+    assert gather.gather(netlist, placed, CORE) == 3
     fixed = fixed_in(netlist)
-    assert set(fixed) == {"a.plain0", "a.plain2"}, "the other core has one module with no position"
-    assert fixed["a.plain0"] != fixed["a.plain2"]
-    for bel in fixed.values():
-        tile, _, register = bel.rpartition("/")
+    registers = {"a.plain0", "a.plain2", "a.fed"}
+    assert set(fixed) == {*registers, "a.lut0"}, "the other core has one module with no position"
+    assert len({fixed[name] for name in registers}) == 3
+    assert fixed["a.lut0"] == fixed["a.fed"].replace("FF0", "K0")
+    for name in registers:
+        tile, _, register = fixed[name].rpartition("/")
         assert register == "SLICEA.FF0"
         assert tile in {f"X{x}/Y{y}" for x in (10, 11) for y in (20, 21, 22)}
 
@@ -75,9 +80,9 @@ def test_what_was_fixed_stays_so_and_follows_the_middle(tmp_path: Path) -> None:
     there = {f"a.lut{k}": (100 + k % 2, 60 + k // 2 % 3) for k in range(30)}
     _, placed = written(tmp_path, {**there, "a.plain1": (100, 60), "a.plain0": (10, 20)})
     netlist.write_text(design)
-    assert gather.gather(netlist, placed, CORE) == 3
+    assert gather.gather(netlist, placed, CORE) == 4
     fixed = fixed_in(netlist)
-    assert set(fixed) == {"a.plain0", "a.plain1", "a.plain2"}
+    assert set(fixed) == {"a.plain0", "a.plain1", "a.plain2", "a.fed", "a.lut0"}
     assert all(bel.startswith("X10") for bel in fixed.values())
 
 

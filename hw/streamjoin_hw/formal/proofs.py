@@ -91,7 +91,7 @@ FORGETFUL_MERGER = Fault(
 )
 GREEDY_MERGER = Fault(
     "rtl.trees",
-    "ready.eq(Mux(soon, next_turn, 0))",
+    "ready.eq(turn & soon.replicate(self.inputs))",
     "ready.eq(-1)",
     "a merger in front of a link takes from all of its inputs",
 )

@@ -3,7 +3,7 @@
 import math
 from typing import Any
 
-from amaranth.hdl import Cat, Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Module, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -123,9 +123,9 @@ class Merger(Component):
     one cycle ahead: latency 1 cycle for the input whose turn it is, 2 for another one, if
     nothing else is offered. Throughput 1 payload a cycle: a cycle is lost only when the last
     payload of one input was taken and the next one, of another input, arrives later. No path
-    leads from the output to an input or back. In front of a link what is offered is looked at a
-    cycle later: latency 3 for another input, a payload may wait for ``inputs`` others, and a cycle
-    is lost, too, after the last payload of an input while others go on.
+    leads from the output to an input or back. In front of a link a register is on either way:
+    latency 4 for another input, a payload may wait for two others more, and two cycles are lost
+    after the last payload of an input while others go on.
 
     Parameters
     ----------
@@ -137,8 +137,8 @@ class Merger(Component):
         Empties it at the next edge, in place of the domain's reset, which then does not reach it.
     output : Component, optional
         What takes the payloads, as a :class:`~streamjoin_hw.rtl.streams.Stage` does, in place of
-        a register stage. If it says ``soon`` that ``i.ready`` will be 1 in the next cycle, the
-        inputs' ``ready`` are registers.
+        a register stage. If it says ``soon`` that ``i.ready`` will be 1 in the next cycle, it is a
+        link, and the inputs' ``ready`` are registers.
 
     Members
     -------
@@ -179,40 +179,34 @@ class Merger(Component):
         # Bit k of `turn`: it is input k's turn. Never none, never two.
         turn = Signal(self.inputs, init=1, reset_less=self.clear is not None)
         soon = output.soon
-        seen: Value = offered
-        if soon is not None:
-            # Inputs in front of a link are far: whose turn it is follows from what they offered a
-            # cycle ago, and a turn whose input has no more is lost. Nothing is taken by it alone.
-            seen = payload_of(self.inputs, name="seen")
-            m.d.sync += seen.eq(offered)
         # An input that has its turn keeps it until it is served, and after that while no other
-        # one offers anything; in front of a link also while that takes nothing.
-        held_up = ~output.i.ready
-        if soon is None:
-            held_up &= (turn & offered).any()
+        # one offers anything.
+        seen: Value = offered
+        held_up = ~output.i.ready & (turn & offered).any()
+        ready: Value = turn & output.i.ready.replicate(self.inputs)
+        if soon is not None:
+            # In front of a link the inputs are far, so a register is on either way: whose turn it
+            # is follows from what was offered a cycle ago, and is theirs to know a cycle later.
+            # Nobody waits to see whether something was taken.
+            seen = payload_of(self.inputs, name="seen")
+            ready = Signal(self.inputs, name="ready", reset_less=self.clear is not None)
+            held_up = ~soon
+            m.d.sync += [seen.eq(offered), ready.eq(turn & soon.replicate(self.inputs))]
         alone = Cat(
             ~Cat(other for j, other in enumerate(seen) if j != k).any() for k in range(self.inputs)
         )
         held = held_up.replicate(self.inputs)
-        next_turn = (following(turn, seen) & ~held) | (turn & (alone | held))
-        m.d.sync += turn.eq(next_turn)
+        m.d.sync += turn.eq((following(turn, seen) & ~held) | (turn & (alone | held)))
         if self.clear is not None:
             with m.If(self.clear):
                 m.d.sync += turn.eq(turn.init)
-        ready: Value = turn & output.i.ready.replicate(self.inputs)
-        if soon is not None:
-            # Of what is far each decides by a register, as much as it has to decide.
-            ready = Signal.like(turn, name="ready", init=1 if self.clear is not None else 0)
-            m.d.sync += ready.eq(Mux(soon, next_turn, 0))
-            if self.clear is not None:
-                with m.If(self.clear):
-                    m.d.sync += ready.eq(Mux(soon, turn.init, 0))
         for k, each in enumerate(streams):
             m.d.comb += each.ready.eq(ready[k])
-        chosen = one_of([(turn[k], each.payload) for k, each in enumerate(streams)])
+        chosen = turn if soon is None else ready
+        payload = one_of([(chosen[k], each.payload) for k, each in enumerate(streams)])
         m.d.comb += [
-            output.i.payload.eq(chosen),
-            output.i.valid.eq((turn & offered).any()),
+            output.i.payload.eq(payload),
+            output.i.valid.eq((chosen & offered).any()),
             self.busy.eq(output.busy),
         ]
         wiring.connect(m, output.o, wiring.flipped(self.o))
@@ -241,7 +235,7 @@ class MergeTree(Component):
     """A tree of mergers over any number of streams, each at the near end of a link.
 
     So no path leads from a merger to the next one. Latency three cycles a level and, while nothing
-    else is inside, five at most. Results of one input keep their order; between inputs there is
+    else is inside, six at most. Results of one input keep their order; between inputs there is
     none.
 
     Parameters

@@ -124,12 +124,12 @@ def met(params: DesignParams, age: int) -> Match:
 def turn_cycles(params: DesignParams, leaf: int, levels: int) -> int:
     """Count the cycles in which mergers on the way of a tree's leaf turn to it.
 
-    A merger that had nothing to do needs two to turn to another than its first input, or one if no
-    link is behind it, as at the root where a queue follows.
+    A merger that had nothing to do needs three to turn to another than its first input, or one if
+    no link is behind it, as at the root where a queue follows.
     """
     no_link = params.design == "splitjoin" and has_root_queues(params) and levels > 1
     return sum(
-        1 if no_link and level == levels - 1 else 2
+        1 if no_link and level == levels - 1 else 3
         for level in range(levels)
         if leaf // params.merge_arity**level % params.merge_arity != 0
     )

@@ -3,8 +3,9 @@
 nextpnr places by wires. A core's windows are wired to its neighbours' windows, its results to its
 neighbours' results, and the two parts of one core end up to 60 tiles apart. So a design is placed
 first to see which registers lie far from the middle of their core. These are fixed near it, a tile
-each, and the design is placed again: whatever they are wired to comes along. Halves of a core of
-SplitJoin, which have no wire to each other, are kept together each.
+each, with the LUT that feeds a register alone, and the design is placed again: whatever they are
+wired to comes along. Halves of a core of SplitJoin, which have no wire to each other, are kept
+together each.
 """
 
 import copy
@@ -12,7 +13,7 @@ import json
 import math
 import re
 import statistics
-from collections.abc import Iterable
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,9 @@ CELLS_A_TILE = 16
 
 FAR = 2.0
 """From which distance to the core's middle a register is far, in sides of a square full of it."""
+
+METHOD = "registers and the LUTs that feed them, by halves"
+"""What is fixed, in a word for the identity of records."""
 
 FIXED = "BEL"
 """Attribute by which nextpnr takes a position."""
@@ -104,7 +108,8 @@ def _fix(cells: dict[str, Any], tiles: dict[str, Tile], free: set[Tile]) -> int:
         return abs(tile[0] - middle[0]) + abs(tile[1] - middle[1])
 
     far = FAR * math.sqrt(len(tiles) / CELLS_A_TILE)
-    movable = [name for name in _movable(cells) if name in tiles]
+    feeders = _feeders(cells)
+    movable = [name for name in feeders if name in tiles]
     # What was fixed before stays so, as it would go back to where it was.
     before = [name for name in movable if FIXED in cells[name]["attributes"]]
     new = {name for name in movable if distance(tiles[name]) > far} - set(before)
@@ -113,22 +118,34 @@ def _fix(cells: dict[str, Any], tiles: dict[str, Tile], free: set[Tile]) -> int:
     near = sorted(free, key=lambda tile: (distance(tile), tile))
     for name, tile in zip(chosen, near, strict=False):
         free.remove(tile)
-        cells[name]["attributes"][FIXED] = f"X{tile[0]}/Y{tile[1]}/SLICEA.FF0"
+        fixed = f"X{tile[0]}/Y{tile[1]}/SLICEA"
+        cells[name]["attributes"][FIXED] = f"{fixed}.FF0"
+        if feeder := feeders[name]:
+            cells[feeder]["attributes"][FIXED] = f"{fixed}.K0"
     return min(len(chosen), len(near))
 
 
-def _movable(cells: dict[str, Any]) -> Iterable[str]:
-    """Yield the registers that are fed by no LUT, carry or memory, beside which they would stay."""
-    registers = {name for name, cell in cells.items() if cell["type"] == "TRELLIS_FF"}
-    made = {
-        bit
-        for name, cell in cells.items()
-        if name not in registers
-        for port, bits in cell["connections"].items()
-        if cell["port_directions"][port] == "output"
-        for bit in bits
-    }
-    for name in sorted(registers):
-        wires = cells[name]["connections"]
-        if not made.intersection([*wires.get("DI", []), *wires.get("M", [])]):
-            yield name
+def _feeders(cells: dict[str, Any]) -> dict[str, str | None]:
+    """Return the registers that can be fixed, each with the LUT that feeds it alone, if any.
+
+    Those that are fed by something else, as a carry or a memory, would stay beside that.
+    """
+    made: dict[Any, str] = {}
+    takers = Counter[Any]()
+    for name, cell in cells.items():
+        for port, bits in cell["connections"].items():
+            if cell["port_directions"][port] == "input":
+                takers.update(bits)
+            elif cell["type"] != "TRELLIS_FF":
+                made |= dict.fromkeys(bits, name)
+    feeders: dict[str, str | None] = {}
+    for name, cell in sorted(cells.items()):
+        if cell["type"] != "TRELLIS_FF":
+            continue
+        wires = cell["connections"]
+        fed = [bit for bit in (*wires.get("DI", []), *wires.get("M", [])) if bit in made]
+        if not fed:
+            feeders[name] = None
+        elif takers[fed[0]] == 1 and cells[made[fed[0]]]["type"] == "LUT4":
+            feeders[name] = made[fed[0]]
+    return feeders

@@ -10,7 +10,7 @@ from streamjoin_common.contract import DesignParams
 from streamjoin_hw.flow import emit
 from streamjoin_hw.flow.yowasp import version
 from streamjoin_hw.studies.synth import area
-from streamjoin_hw.studies.synth.gather import ANCHORS, FAR
+from streamjoin_hw.studies.synth.gather import ANCHORS, FAR, METHOD
 from streamjoin_hw.studies.synth.harness import harness_verilog
 from streamjoin_hw.studies.synth.route import PLACER, ROUTING
 from streamjoin_hw.studies.synth.targets import Target
@@ -70,7 +70,7 @@ class Settings:
             }
             if self.placements > 1:
                 plain |= {"placements": self.placements, "anchors": ANCHORS, "far": FAR}
-                plain |= {"together": "halves"} if params.design == "splitjoin" else {}
+                plain |= {"gathers": METHOD}
         if self.top != DESIGN_TOP:
             plain["top"] = self.top
         if self.copies > 1:
