@@ -185,9 +185,9 @@ class Merger(Component):
         held_up = ~output.i.ready & (turn & offered).any()
         ready: Value = turn & output.i.ready.replicate(self.inputs)
         if soon is not None:
-            # In front of a link the inputs are far, so a register is on either way: whose turn it
-            # is follows from what was offered a cycle ago, and is theirs to know a cycle later.
-            # Nobody waits to see whether something was taken.
+            # In front of a link the inputs are far, so there is a register in each direction: the
+            # turn depends on what was offered a cycle ago and reaches the inputs a cycle later.
+            # It moves on without regard to whether a payload was taken.
             seen = payload_of(self.inputs, name="seen")
             ready = Signal(self.inputs, name="ready", reset_less=self.clear is not None)
             held_up = ~soon

@@ -157,7 +157,7 @@ class SplitArray(Component):
         arriving: Any = self.i
         stages: list[PipeReg | Queue] = []
         if not has_root_queues(params):
-            # Whether all trees have room and whether the windows are full then are apart.
+            # The intake counts tuples by this register, not by whether all trees have room.
             m.submodules.entry = entry = PipeReg(ordered_layout(params))
             wiring.connect(m, wiring.flipped(self.i), entry.i)
             arriving, stages = entry.o, [entry]

@@ -120,9 +120,11 @@ class Half(Component):
         # cycles, where to read in the first, what to compare with in the second.
         reads = Signal()
         reads_last = Signal()
-        is_free = ~w.none & ~emitter.nearly_full
+        may_read = ~w.none & ~emitter.nearly_full
+        if is_single(params):
+            may_read &= ~w.early
         m.d.comb += [
-            reads.eq(is_free & ~w.early if is_single(params) else is_free),
+            reads.eq(may_read),
             reads_last.eq(reads & w.last),
         ]
         may_begin = (w.none | reads_last) & ~w.waits & ~emitter.alone
@@ -137,7 +139,7 @@ class Half(Component):
         if is_single(params):
             # What the ring says of itself is a cycle late.
             began = Signal()
-            # So is what it stores, which a pass of one word waits for.
+            # So is the key that it stores: a pass of one word waits a cycle for it.
             m.d.sync += [began.eq(w.begin), w.early.eq(w.begin & plan.last & collector.store)]
             may_begin &= ~began
         m.d.comb += w.begin.eq(collector.waiting & may_begin)

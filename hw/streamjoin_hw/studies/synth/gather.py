@@ -93,8 +93,8 @@ def _parts(tiles: dict[str, Tile]) -> list[dict[str, Tile]]:
     """
     halves: dict[str, dict[str, Tile]] = {}
     for name, tile in tiles.items():
-        if found := HALF.match(name):
-            halves.setdefault(found[1], {})[name] = tile
+        if half := HALF.match(name):
+            halves.setdefault(half[1], {})[name] = tile
     return list(halves.values()) or [tiles]
 
 
