@@ -18,8 +18,8 @@ ARRAY_MUTATIONS = {
     "expiry-one-early": Mutation(
         Fault(
             "rtl.memory",
-            "(after.word == self.last.word) & (after.lane == self.last.lane)",
-            "(after.word == self.last.word) & (after.lane + 1 == self.last.lane)",
+            "(after.word == last.word) & (after.lane == last.lane)",
+            "(after.word == last.word) & (after.lane + 1 == last.lane)",
             "a ring turns one slot early",
         ),
         "test_window.py::test_a_ring_behaves_as_a_queue_of_its_length[3-8]",
@@ -148,8 +148,8 @@ ARRAY_MUTATIONS = {
     "clear-incomplete": Mutation(
         Fault(
             "rtl.memory",
-            "                filled_words.eq(0),\n",
-            "",
+            "(~fresh & ~at.fills, after[name])",
+            "(~at.fills, after[name])",
             "a ring that was emptied still shows words",
         ),
         "test_window.py::test_a_ring_behaves_as_a_queue_of_its_length[1-7]",

@@ -51,8 +51,8 @@ PART_MUTATIONS = {
     "segment-without-an-end": Mutation(
         Fault(
             "rtl.memory",
-            "after.eq(Mux(ends, 0, further.as_value()))",
-            "after.eq(further.as_value())",
+            "(~fresh & ~ends, further)",
+            "(~fresh, further)",
             "a segment goes on behind its last slot",
         ),
         "test_window.py::test_a_ring_behaves_as_a_queue_of_its_length[1-7]",
@@ -61,8 +61,8 @@ PART_MUTATIONS = {
     "second-slot-of-one": Mutation(
         Fault(
             "rtl.memory",
-            "after.word.eq(Mux(single, 0, second_word))",
-            "after.word.eq(second_word)",
+            "(fresh & ~single, second)",
+            "(fresh, second)",
             "the second tuple of a segment of one slot is written behind it",
         ),
         "test_window.py::test_a_ring_behaves_as_a_queue_of_its_length[1-1]",

@@ -126,12 +126,12 @@ SPLIT_WAY_MUTATIONS = {
     "split-plan-of-what-has-changed": Mutation(
         Fault(
             "rtl.split.half",
-            "may_begin &= ~began",
-            "may_begin &= 1",
-            "a pass begins by what the ring was before the tuple that was stored last",
+            "due.eq(is_due & ~w.begin & ~self.clear)",
+            "due.eq(is_due & ~self.clear)",
+            "a pass begins twice, by what the ring was before the tuple that was stored last",
         ),
         f"{DENSE}[1-4-1-outer-0.8]",
-        "missing",
+        "payloads arrived, not",
     ),
     "split-reads-before-it-is-written": Mutation(
         Fault(

@@ -81,6 +81,7 @@ def test_a_ring_behaves_as_a_queue_of_its_length(lanes: int, length: int) -> Non
             await ctx.tick()
             await scan(ctx, window)
             await empty(ctx, ring)
+            await ctx.tick()
             await scan(ctx, deque())
             assert ctx.get(ring.oldest.valid) == 0
 

@@ -116,6 +116,7 @@ class RingMemory(Harness):
         )
 
     def settled(self, m: Module) -> Any:
-        """Return 1 if a word shown now was scanned at least two cycles after a clear."""
+        """Return 1 if a word shown now was scanned at least three cycles after a clear."""
         cleared = self.last(m, self.clear)
-        return ~cleared & ~self.last(m, cleared)
+        before = self.last(m, cleared)
+        return ~cleared & ~before & ~self.last(m, before)

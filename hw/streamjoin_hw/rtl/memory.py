@@ -8,7 +8,7 @@ Slot number ``word * lanes + lane``; one memory for each lane, so that a word, `
 is read in one cycle.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data
@@ -20,6 +20,7 @@ from streamjoin_common.contract import DesignParams
 from streamjoin_hw.rtl.streams import (
     Component,
     View,
+    one_of,
     payload_of,
     signal_of,
     slot_layout,
@@ -116,8 +117,8 @@ class SegmentRing(Component):
         The last slot in use: the segment's length less one. Constant while tuples are inside and
         in the three cycles before the first step.
     clear : In(1)
-        Empty the ring in this cycle. No step comes in it, nor in the two cycles after it, and no
-        scan in it or the cycle after it. Needed once before the first step, and after a reset of
+        Empty the ring in this cycle. No step or scan comes in it, nor in the two cycles after it.
+        Needed once before the first step, and after a reset of
         the domain, which reaches no more than whether a word is scanned.
     step : In(1)
         Move one slot on.
@@ -130,7 +131,8 @@ class SegmentRing(Component):
     scan : In(1)
         Read the word that was told a cycle before.
     next_step : In(1), next_scan_word : In(word_bits(params))
-        ``step`` of the next cycle, and the word of its scan.
+        ``step`` of the next cycle, and the word of its scan. Where no step ever comes, as in a core
+        that takes no part, what is told here changes ``live`` alone: all that entered is a bubble.
     slots : Out(ArrayLayout(slot_layout(body), lanes))
         The word read a cycle ago.
     live : Out(lanes)
@@ -152,6 +154,9 @@ class SegmentRing(Component):
     def __init__(self, params: DesignParams, body: data.StructLayout) -> None:
         self.params = params
         self.slot = slot_layout(body)
+        # A position, or that of the end.
+        bounds = {"word": word_bits(params) + 1, "lane": lane_bits(params)}
+        self._bounds = data.StructLayout(bounds)
         super().__init__(
             {
                 "last": In(position_layout(params)),
@@ -177,9 +182,8 @@ class SegmentRing(Component):
         here = payload_of(position_layout(self.params))
         after = payload_of(position_layout(self.params))
         # Slots below this position were written since the ring was empty.
-        filled_words = payload_of(word_bits(self.params) + 1)
-        filled_lane = payload_of(lane_bits(self.params))
-        full = payload_of(1)
+        filled = payload_of(self._bounds)
+        full, fills = payload_of(1), payload_of(1)
         stepped = payload_of(1)
         entered, oldest = payload_of(self.slot), payload_of(self.slot)
         m.d.comb += [self.entered.eq(entered), self.oldest.eq(oldest)]
@@ -187,8 +191,7 @@ class SegmentRing(Component):
         # A segment of one slot looks ahead at the very slot being written.
         single = payload_of(1, name="single")
         m.d.sync += single.eq(self.last.as_value() == 0)
-        at_last = payload_of(1)
-        self._follow(m, after, at_last, single)
+        self._follow(m, _Pointers(here, after, filled, fills), single)
 
         m.d.sync += stepped.eq(self.step)
         # What enters is written from its register.
@@ -196,11 +199,7 @@ class SegmentRing(Component):
         writes = payload_of(lanes, name="writes")
         m.d.sync += written.eq(here.word)
         with m.If(self.step):
-            m.d.sync += [here.eq(after), entered.eq(self.enter), full.eq(full | at_last)]
-            with m.If(~full & self._is_last(filled_lane)):
-                m.d.sync += [filled_words.eq(filled_words + 1), filled_lane.eq(0)]
-            with m.Elif(~full):
-                m.d.sync += filled_lane.eq(filled_lane + 1)
+            m.d.sync += [entered.eq(self.enter), full.eq(fills)]
 
         read_word = payload_of(word_bits(self.params), name="read_word")
         m.d.sync += read_word.eq(Mux(self.next_step, after.word, self.next_scan_word))
@@ -208,11 +207,11 @@ class SegmentRing(Component):
         # Where the scan is beside the word that is not full.
         scanned, beyond = Signal(name="scanned"), payload_of(1, name="beyond")
         partly = payload_of(lanes, name="partly")
-        is_same, is_above = _compared(m, self.next_scan_word, filled_words)
+        is_same, is_above = _compared(m, self.next_scan_word, filled.word)
         m.d.sync += [scanned.eq(self.scan), beyond.eq(is_same | is_above)]
         if lanes > 1:
             # A partly filled word never has its last lane filled.
-            is_filled = Cat(lane < filled_lane for lane in range(lanes - 1))
+            is_filled = Cat(lane < filled.lane for lane in range(lanes - 1))
             m.d.sync += partly.eq(Mux(is_same, is_filled, 0))
         for lane in range(lanes):
             memory = lane_memory(self.params, self.slot)
@@ -236,9 +235,6 @@ class SegmentRing(Component):
                 m.d.sync += oldest.valid.eq(0)
         with m.If(self.clear):
             m.d.sync += [
-                here.eq(0),
-                filled_words.eq(0),
-                filled_lane.eq(0),
                 full.eq(0),
                 stepped.eq(0),
                 oldest.valid.eq(0),
@@ -251,32 +247,48 @@ class SegmentRing(Component):
         lanes = self.params.lanes
         return Const(1, 1) if lanes == 1 else lane == lanes - 1
 
-    def _follow(self, m: Module, after: View, at_last: Signal, single: Signal) -> None:
-        """Build the slot after the one written next, and whether that one is the last.
+    def _follow(self, m: Module, at: "_Pointers", single: Signal) -> None:
+        """Build the pointers of a ring.
 
-        Both are registers, so that nothing is compared on the way to a memory's address. Steps are
-        two cycles apart: what follows a slot is worked out in the first one.
+        All are registers, so that nothing is compared on the way to a memory's address. Steps are
+        two cycles apart: what follows a slot is worked out in the first one. What enables them is
+        a register of their own, as ``step`` reaches the tuple that enters, and no LUT lies in
+        front of an enable or a reset: those wires are among the longest.
         """
         lanes = self.params.lanes
         second_word, second_lane = divmod(1, lanes)
-        fresh, ends = payload_of(1), payload_of(1)
+        # From `clear` until the first step.
+        fresh, moves, ends = payload_of(1), payload_of(1), payload_of(1)
         further = payload_of(position_layout(self.params), name="further")
+        bound = payload_of(self._bounds, name="bound")
+        after, last = at.after, self.last
         m.d.sync += [
-            ends.eq((after.word == self.last.word) & (after.lane == self.last.lane)),
+            bound.lane.eq(Mux(self._is_last(last.lane), 0, last.lane + 1)),
+            bound.word.eq(last.word + self._is_last(last.lane)),
+            ends.eq((after.word == last.word) & (after.lane == last.lane)),
             further.lane.eq(Mux(self._is_last(after.lane), 0, after.lane + 1)),
             further.word.eq(after.word + self._is_last(after.lane)),
+            fresh.eq(self.clear | (fresh & ~self.next_step)),
+            moves.eq(self.clear | fresh | self.next_step),
         ]
-        with m.If(self.step):
+        second = Cat(Const(second_word, len(after.word)), Const(second_lane, len(after.lane)))
+        with m.If(moves):
             m.d.sync += [
-                after.eq(Mux(ends, 0, further.as_value())),
-                at_last.eq(ends),
-                fresh.eq(0),
+                at.here.eq(one_of([(~fresh, after)])),
+                after.eq(one_of([(~fresh & ~ends, further), (fresh & ~single, second)])),
+                at.fills.eq(Mux(fresh, single, at.fills | ends)),
             ]
-        with m.Elif(fresh):
-            m.d.sync += [
-                after.word.eq(Mux(single, 0, second_word)),
-                after.lane.eq(Mux(single, 0, second_lane)),
-                at_last.eq(single),
-            ]
-        with m.If(self.clear):
-            m.d.sync += fresh.eq(1)
+            for name in ("word", "lane"):
+                limit = one_of(
+                    [(~fresh & ~at.fills, after[name]), (~fresh & at.fills, bound[name])]
+                )
+                m.d.sync += at.filled[name].eq(limit)
+
+
+class _Pointers(NamedTuple):
+    """Where a ring is written, up to where it was, and whether it is full after the next step."""
+
+    here: View
+    after: View
+    filled: View
+    fills: Signal

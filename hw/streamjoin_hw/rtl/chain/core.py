@@ -205,7 +205,11 @@ class Core(Component):
                 ),
                 step.eq(ahead[f"step_{side}"] & ~inactive),
             ]
-            m.d.comb += [ring.last.eq(last), ring.step.eq(step)]
+            m.d.comb += [
+                ring.last.eq(last),
+                ring.next_step.eq(ahead[f"step_{side}"]),
+                ring.step.eq(step),
+            ]
 
         probe_side = payload_of(1)
         with m.If(command.step_r | command.step_s):
@@ -216,11 +220,10 @@ class Core(Component):
             self.r_oldest.eq(ring_r.oldest),
             self.s_oldest.eq(ring_s.oldest),
         ]
-        for ring, step in ((ring_r, ahead.step_r), (ring_s, ahead.step_s)):
+        for ring in (ring_r, ring_s):
             m.d.comb += [
                 ring.clear.eq(clear),
                 ring.scan.eq(command.scan),
-                ring.next_step.eq(step),
                 ring.next_scan_word.eq(ahead.scan_word),
             ]
 

@@ -18,7 +18,7 @@ a list that was too short, is what it saw at its beginning.
 
 from typing import Any, NamedTuple
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
@@ -118,31 +118,32 @@ class Half(Component):
 
         # A pass may begin with the last read of the one before: the batch is taken over in two
         # cycles, where to read in the first, what to compare with in the second.
-        reads = Signal()
+        reads: Any = Signal(name="reads")
         reads_last = Signal()
-        may_read = ~w.none & ~emitter.nearly_full
-        if is_single(params):
-            may_read &= ~w.early
         m.d.comb += [
-            reads.eq(may_read),
+            reads.eq(~w.none & ~emitter.nearly_full),
             reads_last.eq(reads & w.last),
         ]
-        may_begin = (w.none | reads_last) & ~w.waits & ~emitter.alone
         # A batch waits until the one before it was taken, so that at most one tuple is stored
         # while results of a batch are given; without probes there is nothing to take. What the
         # emitter is given comes from a batch that waited.
         m.d.sync += w.gives.eq(emitter.busy)
-        may_begin &= (collector.batch.count != 0) | ~w.gives
-        if params.timestamp_bits:
-            # What has expired by its time is dropped before the ring changes again.
-            may_begin &= w.none & ~w.compares
+        may_go = (collector.batch.count != 0) | ~w.gives
         if is_single(params):
-            # What the ring says of itself is a cycle late.
-            began = Signal()
-            # So is the key that it stores: a pass of one word waits a cycle for it.
-            m.d.sync += [began.eq(w.begin), w.early.eq(w.begin & plan.last & collector.store)]
-            may_begin &= ~began
-        m.d.comb += w.begin.eq(collector.waiting & may_begin)
+            # That a batch is due is known a cycle before, as it stays so until the batch begins.
+            # What the ring says of itself is a cycle late: one more between two that begin.
+            due, is_due = Signal(), collector.waiting & ~w.waits & may_go
+            m.d.sync += due.eq(is_due & ~w.begin & ~self.clear)
+            m.d.comb += w.begin.eq(due & (w.none | reads_last))
+            # The key that the ring stores is late too: a pass of one word waits a cycle for it.
+            m.d.sync += w.early.eq(w.begin & plan.last & collector.store)
+            reads = reads & ~w.early
+        else:
+            may_begin = (w.none | reads_last) & ~w.waits & ~emitter.alone & may_go
+            if params.timestamp_bits:
+                # What has expired by its time is dropped before the ring changes again.
+                may_begin &= w.none & ~w.compares
+            m.d.comb += w.begin.eq(collector.waiting & may_begin)
         m.d.comb += [
             collector.index.eq(self.index),
             collector.clear.eq(self.clear),
@@ -179,7 +180,7 @@ class Half(Component):
         m.d.sync += [self.busy.eq(working | w.begin), self.held.eq(emitter.nearly_full)]
         return m
 
-    def _walk(self, m: Module, w: "_Wires", parts: "_Parts", reads: Signal) -> None:
+    def _walk(self, m: Module, w: "_Wires", parts: "_Parts", reads: Value) -> None:
         """Take a batch over and read its words, again from the first where the emitter asks."""
         collector, ring, emitter, plan = parts
         with m.If(w.begin):

@@ -376,17 +376,19 @@ def pass_plan(m: Module, ring: SubWindow, collector: Any, masked: Value) -> Any:
     if params.has_groups:
         # A blank probe alone has nothing to look at.
         none = none | (batch.blank & (batch.count == 1))
+    # Where a batch is one probe, a pass that is to find nothing walks through as many words.
+    skips = Const(0, 1) if is_single(params) else none
     words, is_none, is_few = (
-        Mux(none, 0, ring.range.words),
-        ring.few[0] | none,
-        ring.few[1] | none,
+        Mux(skips, 0, ring.range.words),
+        ring.few[0] | skips,
+        ring.few[1] | skips,
     )
     looks_back = collector.expire if params.timestamp_bits else Const(0, 1)
     m.d.comb += [
         plan.range.eq(ring.range),
         plan.range.words.eq(words),
         plan.probing.eq(probing),
-        plan.filled.eq(probing & ~is_none),
+        plan.filled.eq(probing & ~is_none & ~none if is_single(params) else probing & ~is_none),
         # A pass of no word still ends for its probes; one without probes reads the tuple
         # that expires, if anybody wants to know its time.
         plan.left.eq(Mux(probing, words | is_none, looks_back)),
