@@ -193,6 +193,26 @@ SPLIT_WAY_MUTATIONS = {
         BEFORE,
         "a change behind a probe",
     ),
+    "split-collector-written-over": Mutation(
+        Fault(
+            "rtl.split.collector",
+            "self.i.ready.eq(idle)",
+            "self.i.ready.eq(1)",
+            "a tuple is taken while the one before it is not decided about",
+        ),
+        BEFORE,
+        "two tuples in a register",
+    ),
+    "split-collector-seems-idle": Mutation(
+        Fault(
+            "rtl.split.collector",
+            "self.busy.eq(self.waiting | ~idle)",
+            "self.busy.eq(self.waiting)",
+            "a core looks empty while a tuple in it is not decided about",
+        ),
+        BEFORE,
+        "assert",
+    ),
     "split-begin-loses-an-arrival": Mutation(
         Fault(
             "rtl.split.collector",

@@ -190,7 +190,8 @@ class SingleCollector(Component):
     As :class:`~streamjoin_hw.rtl.split.collector.Collector` for a design with one probe slot, but
     what changes the window behind a probe waits for the next batch. So a pass looks at the window
     that its probe met and at nothing else, and what expires with a batch can be written over as it
-    begins. Whether the batch begins decides no tuple's ``ready``.
+    begins. What is decided about a tuple decides nothing in front: it lies in a register meanwhile,
+    so that one is taken in two cycles.
 
     Parameters
     ----------
@@ -206,11 +207,13 @@ class SingleCollector(Component):
     clear : In(1)
         Begin to count anew; needed once before the first tuple.
     i : In(stream.Signature(routed_layout(params)))
-        Tuples of both sides in arrival order. ``ready`` depends on the payload.
+        Tuples of both sides in arrival order. ``ready`` is a register.
     begin : In(1)
         The batch is taken over; a new one begins. The probe itself stays a cycle longer.
     waiting : Out(1)
         There is something to do.
+    busy : Out(1)
+        So it is, or a tuple was taken that nothing is decided about.
     batch : Out(batch_layout(params, side))
         Its probe has met all changes: ``gone`` and ``there`` are 1.
     store, expire : Out(1), enter : Out(body_layout(params, side))
@@ -221,6 +224,7 @@ class SingleCollector(Component):
     i: stream.Interface
     begin: Signal
     waiting: Signal
+    busy: Signal
     batch: View
     store: Signal
     expire: Signal
@@ -236,6 +240,7 @@ class SingleCollector(Component):
                 "i": In(stream.Signature(routed_layout(params))),
                 "begin": In(1),
                 "waiting": Out(1),
+                "busy": Out(1),
                 "batch": Out(batch_layout(params, side)),
                 "store": Out(1),
                 "expire": Out(1),
@@ -246,7 +251,8 @@ class SingleCollector(Component):
     def elaborate(self, _platform: object) -> Module:
         """Build the turns and the registers of a batch."""
         m = Module()
-        probing = Signal()
+        idle, probing = Signal(init=1), Signal()
+        arrived = payload_of(self.i.payload.shape())
         probe = payload_of(body_layout(self.params, 1 - self.side))
         enter = payload_of(self.enter.shape())
         is_probe = Signal()
@@ -258,14 +264,21 @@ class SingleCollector(Component):
         # about a register no more is asked than that one has to know.
         no_store = turns["storing"].mine & (probing | self.store)
         no_expiry = turns["expiring"].mine & (probing | self.expire)
-        refused = no_store | (no_expiry & self.i.p.full)
-        changes = self.i.valid & ~is_probe
+        refused = no_store | (no_expiry & arrived.full)
+        changes = ~idle & ~is_probe
+        with m.If(idle):
+            m.d.sync += [arrived.eq(self.i.payload), idle.eq(~self.i.valid)]
+        with m.Else():
+            m.d.sync += idle.eq(Mux(is_probe, ~probing, ~refused))
+        with m.If(self.clear):
+            m.d.sync += idle.eq(1)
         m.d.comb += [
-            is_probe.eq(self.i.p.side != self.side),
-            self.i.ready.eq(Mux(is_probe, ~probing, ~refused)),
+            is_probe.eq(arrived.side != self.side),
+            self.i.ready.eq(idle),
             turns["storing"].event.eq(changes & ~refused),
-            turns["expiring"].event.eq(changes & self.i.p.full & ~(no_store | no_expiry)),
+            turns["expiring"].event.eq(changes & arrived.full & ~(no_store | no_expiry)),
             self.waiting.eq(probing | self.store | self.expire),
+            self.busy.eq(self.waiting | ~idle),
             self.enter.eq(enter),
             self.batch.count.eq(probing),
             self.batch.probes[0].eq(probe),
@@ -274,11 +287,11 @@ class SingleCollector(Component):
         ]
         # Whatever is offered is copied; it counts once a bit says so.
         with m.If(~probing):
-            m.d.sync += probe.eq(self.i.p.body[: probe.shape().size])
+            m.d.sync += probe.eq(arrived.body[: probe.shape().size])
         with m.If(~self.store):
-            m.d.sync += enter.eq(self.i.p.body[: enter.shape().size])
+            m.d.sync += enter.eq(arrived.body[: enter.shape().size])
         for bit, sets in (
-            (probing, self.i.valid & is_probe & ~probing),
+            (probing, ~idle & is_probe & ~probing),
             (self.store, turns["storing"].event & turns["storing"].mine),
             (self.expire, turns["expiring"].event & turns["expiring"].mine),
         ):

@@ -176,7 +176,8 @@ class Half(Component):
             m.d.comb += emitter.ends.eq(w.batch.ends)
         for p in range(params.probes):
             m.d.comb += emitter.payloads[p].eq(w.batch.probes[p].payload)
-        working = collector.waiting | ~w.none | w.compares | w.waits | emitter.busy
+        collects = collector.busy if is_single(params) else collector.waiting
+        working = collects | ~w.none | w.compares | w.waits | emitter.busy
         m.d.sync += [self.busy.eq(working | w.begin), self.held.eq(emitter.nearly_full)]
         return m
 

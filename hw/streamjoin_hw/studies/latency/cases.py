@@ -56,10 +56,10 @@ SPLIT_CYCLES = 7
 """From tree to tree in SplitJoin: collector, begin of a pass, memory, mask, list, the word that is
 looked at, payload memory."""
 
-SINGLE_CYCLES = 3
-"""More of them where a batch is one probe: the cycle in which a pass is known to be due, the parts
-of a match, and the second cycle of a list that is a queue, which every design of one probe slot
-has."""
+SINGLE_CYCLES = 4
+"""More of them where a batch is one probe: the register of the tuple, the cycle in which a pass is
+known to be due, the parts of a match, and the second cycle of a list that is a queue, which every
+design of one probe slot has."""
 
 SHARED_CYCLES = 1
 """More of them where comparators are shared: lists are in memories that are read in a cycle."""
