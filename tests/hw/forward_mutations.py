@@ -25,6 +25,26 @@ FORWARD_MUTATIONS = {
         "test_split.py::test_random_inputs_are_exact_and_in_order[3-4-2-4-outer-0.0-0.0]",
         "surplus",
     ),
+    "room-without-its-upper-bits": Mutation(
+        Fault(
+            "rtl.queues",
+            "self.no_high.eq(high == 0)",
+            "self.no_high.eq(1)",
+            "a window is full once the lower bits of its room are used up",
+        ),
+        "test_handshake.py::test_a_window_fills_at_any_size[shape0]",
+        "pairs missing",
+    ),
+    "upper-bits-counted-down-twice": Mutation(
+        Fault(
+            "rtl.queues",
+            "less.eq(high - 1)",
+            "less.eq(high - 2)",
+            "the upper bits of a room are counted down by two",
+        ),
+        "test_handshake.py::test_a_window_fills_at_any_size[shape1]",
+        "surplus",
+    ),
     "count-not-cleared": Mutation(
         Fault(
             "rtl.intake",

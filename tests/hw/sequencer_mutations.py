@@ -18,8 +18,8 @@ SEQUENCER_MUTATIONS = {
     "drain-short": Mutation(
         Fault(
             "rtl.chain.sequencer",
-            "low.eq(planner.window[: self.LOW_BITS])",
-            "low.eq(planner.window[1 : self.LOW_BITS])",
+            "~w.has_bubbles, planner.window, name",
+            "~w.has_bubbles, planner.window >> 1, name",
             "the drain has half of its bubbles",
         ),
         "test_handshake.py::test_random_inputs_are_exact[3-0.0-0.0]",
@@ -28,7 +28,7 @@ SEQUENCER_MUTATIONS = {
     "drain-forgets-its-upper-half": Mutation(
         Fault(
             "rtl.chain.sequencer",
-            "few.eq(no_high & (low[2:] == 0))",
+            "few.eq(bubbles.no_high & (low[2:] == 0))",
             "few.eq(low[2:] == 0)",
             "a drain ends once the lower bits of its count are used up",
         ),
@@ -37,9 +37,9 @@ SEQUENCER_MUTATIONS = {
     ),
     "drain-carries-early": Mutation(
         Fault(
-            "rtl.chain.sequencer",
-            "borrows.eq(pushed & lowest)",
-            "borrows.eq(pushed & (low == 4))",
+            "rtl.queues",
+            "borrows.eq(counts & (low == 0))",
+            "borrows.eq(counts & (low == 4))",
             "the upper half of the count of bubbles is counted down early",
         ),
         "test_handshake.py::test_a_drain_counts_its_bubbles_in_two_halves[3]",

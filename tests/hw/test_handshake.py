@@ -12,9 +12,9 @@ from tests.hw.checks import Kept, give, nothing_more, pauses, simulate, spread, 
 
 from streamjoin_common.contract import DesignParams, TUser, bucket_writes, tuser_bits
 from streamjoin_common.contract.presets import EQUI, REFERENCE_BAND
-from streamjoin_hw.rtl.chain.sequencer import Sequencer
 from streamjoin_hw.rtl.core_array import registered_or
 from streamjoin_hw.rtl.join import Join
+from streamjoin_hw.rtl.queues import Countdown
 from streamjoin_hw.sim.order import out_of_order
 from streamjoin_hw.sim.testing import Workload, difference, random_workload, reference
 
@@ -287,9 +287,21 @@ def test_a_drain_counts_its_bubbles_in_two_halves(low_bits: int) -> None:
         for window in range(2, 19)
     ]
     expected = [reference(workload) for workload in workloads]
-    with mock.patch.object(Sequencer, "LOW_BITS", low_bits):
+    with mock.patch.object(Countdown, "LOW_BITS", low_bits):
         join = Join(params)
         simulate(join, *ends_of(join, workloads, expected, 0.0, 0.0, nothing_first))
+
+
+@pytest.mark.parametrize("shape", [{"forward": "fast"}, {"design": "splitjoin"}])
+def test_a_window_fills_at_any_size(shape: dict[str, Any]) -> None:
+    """Room is counted in two parts: sizes on both sides of what the lower one counts are right."""
+    rng = np.random.default_rng([SEED, len(shape)])
+    params = DesignParams(cores=2, segment_tuples=20, terms=EQUI, payload_bits=10, **shape)
+    workloads = [
+        random_workload(params, rng, 3 * window, domain=6, windows=(window, window + 1))
+        for window in (1, 2, 3, 4, 5, 15, 16, 17, 18, 19, 20, 31, 32, 33, 35, 36)
+    ]
+    run_inputs(params, workloads, 0.0, 0.0)
 
 
 def test_the_reference_band_query_is_exact() -> None:

@@ -11,7 +11,8 @@ from amaranth.lib.wiring import In, Out
 
 from streamjoin_common.contract import SIDE_S, WINDOW_BITS, DesignParams
 from streamjoin_hw.rtl.chain.sequencer import IN_FLIGHT_BITS, QUIET_CYCLES, lasts
-from streamjoin_hw.rtl.streams import Component, arrival_layout, payload_of
+from streamjoin_hw.rtl.queues import Countdown
+from streamjoin_hw.rtl.streams import Component, arrival_layout
 
 
 def ordered_layout(params: DesignParams) -> data.StructLayout:
@@ -108,7 +109,6 @@ class Intake(Component):
 
         # Tuples until a side's window is full, less one that came a cycle ago, and whether it is
         # full: whether a tuple arrives is known late and decides between what is known.
-        room = [payload_of(WINDOW_BITS, name=f"room_{side}") for side in "rs"]
         full = [Signal(name=f"full_{side}") for side in "rs"]
         # Two cycles late, as `settled` is after a write.
         legal, in_range = Signal(), Signal(4, name="in_range")
@@ -130,25 +130,26 @@ class Intake(Component):
             # A write of windows in the cycle before ends it sooner than the state does.
             self.open.eq(listens & self.enable & ~ending & ~self.drain & ~self.windows_written),
         ]
+        loads = Signal()
+        m.d.sync += loads.eq(self.idle & ~self.took)
         for which, side in enumerate("rs"):
             came, comes = Signal(name=f"came_{side}"), arrives & (is_s == which)
+            room = Countdown(m, came, loads, given[which][:WINDOW_BITS], name=f"room_{side}")
             # Below 4 now if it was so a cycle ago, unless it is 3.
-            low, is_low = room[which][:2], Signal(name=f"is_low_{side}")
-            m.d.sync += is_low.eq(~room[which][2:].any())
+            low, is_low = room.low[:2], Signal(name=f"is_low_{side}")
+            m.d.sync += is_low.eq(room.no_high & ~room.low[2:].any())
             last = is_low & Mux(came, low == 2, low == 1)
-            with m.If(came):
-                m.d.sync += room[which].eq(room[which] - 1)
             m.d.sync += [came.eq(comes), full[which].eq(full[which] | (comes & last))]
 
         w = _Wires(legal, listens, ended, all_in, due)
         m.d.comb += w.long_still.eq(lasts(m, w.still, QUIET_CYCLES))
         with m.FSM(name="phase"):
-            self._begin(m, w, room, full)
+            self._begin(m, w, full)
             self._run(m, w)
             self._finish(m, w)
         return m
 
-    def _begin(self, m: Module, w: "_Wires", room: list[Signal], full: list[Signal]) -> None:
+    def _begin(self, m: Module, w: "_Wires", full: list[Signal]) -> None:
         """Build the states before the first tuple."""
         with m.State("CLEAR"):
             m.d.comb += [self.clear.eq(1), self.idle.eq(1)]
@@ -165,8 +166,6 @@ class Intake(Component):
                 w.settled.eq(~self.windows_written & ~self.settling),
                 w.listens.eq(w.settled & w.legal & ~self.windows_written),
             ]
-            with m.If(~self.took):
-                m.d.sync += [room[0].eq(self.window_r), room[1].eq(self.window_s)]
             with m.If(self.took):
                 m.next = "RUN"
             with m.Elif(self.drain):

@@ -97,6 +97,60 @@ class LateCount:
         ).any()
 
 
+class Countdown:
+    """A number that is counted down, by four bits now and by the others two cycles later.
+
+    A carry through many bits, and behind it the choice of a new number, would be among the longest
+    paths. The upper bits count down once in 16 times, so what they are then is worked out before.
+
+    Parameters
+    ----------
+    m : Module
+        Where it is built.
+    counts : Value
+        One less, at the next clock edge.
+    loads : Value
+        Else it becomes ``given``; for at least three cycles before it first ``counts``.
+    given : Value
+        Of more than :attr:`LOW_BITS` bits.
+    name : str
+        What its registers are called.
+
+    Attributes
+    ----------
+    low : Signal
+        Its lower bits.
+    no_high : Signal
+        The others are 0, a cycle ago; right where the lower bits have just been counted down too.
+    """
+
+    LOW_BITS = 4
+
+    def __init__(
+        self, m: Module, counts: Value, loads: Value, given: Value, *, name: str = "count"
+    ) -> None:
+        bits = self.LOW_BITS
+        self.low = low = payload_of(bits, name=f"{name}_low")
+        high, less = (payload_of(len(given) - bits, name=f"{name}_{it}") for it in ("high", "less"))
+        self.no_high, borrows = (
+            payload_of(1, name=f"{name}_no_high"),
+            Signal(name=f"{name}_borrows"),
+        )
+        m.d.sync += [
+            less.eq(high - 1),
+            self.no_high.eq(high == 0),
+            borrows.eq(counts & (low == 0)),
+        ]
+        with m.If(counts):
+            m.d.sync += low.eq(low - 1)
+        with m.Elif(loads):
+            m.d.sync += low.eq(given[:bits])
+        with m.If(borrows):
+            m.d.sync += high.eq(less)
+        with m.Elif(loads):
+            m.d.sync += high.eq(given[bits:])
+
+
 class Landing(Component):
     """The queue at the far end of a way.
 

@@ -9,12 +9,12 @@ from amaranth.hdl import Module, Mux, Signal, Value
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
-from streamjoin_common.contract import SIDE_R, SIDE_S, WINDOW_BITS, DesignParams
+from streamjoin_common.contract import SIDE_R, SIDE_S, DesignParams
 from streamjoin_hw.rtl.chain.core import command_layout, plan_layout
 from streamjoin_hw.rtl.chain.segments import Planner
 from streamjoin_hw.rtl.chain.spread import quiet_cycles
 from streamjoin_hw.rtl.memory import word_bits
-from streamjoin_hw.rtl.queues import LANDING_PLACES
+from streamjoin_hw.rtl.queues import LANDING_PLACES, Countdown
 from streamjoin_hw.rtl.streams import (
     Component,
     View,
@@ -111,9 +111,6 @@ class Sequencer(Component):
     window_error: Signal
     running: Signal
     hold_cycle: Signal
-
-    LOW_BITS = WINDOW_BITS // 2
-    """Lower bits of the count of bubbles, which do not wait for a carry."""
 
     def __init__(self, params: DesignParams) -> None:
         self.params = params
@@ -225,11 +222,10 @@ class Sequencer(Component):
 
     def _push_bubbles(self, m: Module, planner: Planner, w: "_Wires") -> None:
         """Build the count of a drain's bubbles: as many as the window of R has tuples."""
-        # Those that were not pushed yet, a cycle late: the upper bits count a cycle later still,
-        # as a carry through all of them is long.
-        low, high = Signal(self.LOW_BITS), Signal(WINDOW_BITS - self.LOW_BITS)
-        lowest, no_high = Signal(name="lowest"), Signal(name="no_high")
-        few, pushed, borrows = Signal(name="few"), Signal(name="pushed"), Signal(name="borrows")
+        few, pushed = Signal(name="few"), Signal(name="pushed")
+        # Those that were not pushed yet, a cycle late.
+        bubbles = Countdown(m, pushed, ~w.has_bubbles, planner.window, name="bubbles")
+        low = bubbles.low
         is_last, begun, begins = payload_of(1, name="is_last"), Signal(name="begun"), Signal()
         m.d.comb += [
             w.push_bubble.eq(w.has_bubbles & w.steppable),
@@ -240,21 +236,10 @@ class Sequencer(Component):
             begun.eq(w.met_both & (begun | w.all_in)),
             w.has_bubbles.eq(begins | (w.has_bubbles & ~(w.steppable & is_last))),
             pushed.eq(w.push_bubble),
-            lowest.eq(low == 0),
-            no_high.eq(high == 0),
-            few.eq(no_high & (low[2:] == 0)),
-            borrows.eq(pushed & lowest),
+            few.eq(bubbles.no_high & (low[2:] == 0)),
             # A step takes two cycles, so that it is known when the next bubble is pushed.
             is_last.eq(few & (low[:2] == Mux(pushed, 2, 1))),
         ]
-        with m.If(pushed):
-            m.d.sync += low.eq(low - 1)
-        with m.Elif(~w.has_bubbles):
-            m.d.sync += low.eq(planner.window[: self.LOW_BITS])
-        with m.If(borrows):
-            m.d.sync += high.eq(high - 1)
-        with m.Elif(~w.has_bubbles):
-            m.d.sync += high.eq(planner.window[self.LOW_BITS :])
 
     def _schedule(self, m: Module, planner: Planner, w: "_Wires") -> None:
         """Build the scan counter and the registers of command and entering tuple."""

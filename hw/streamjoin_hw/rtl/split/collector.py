@@ -1,6 +1,6 @@
 """What a half of a core is to do next: probes side by side, and what changes between them."""
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Module, Signal
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
@@ -266,12 +266,10 @@ class SingleCollector(Component):
         no_expiry = turns["expiring"].mine & (probing | self.expire)
         refused = no_store | (no_expiry & arrived.full)
         changes = ~idle & ~is_probe
+        decided = (is_probe & ~probing) | (~is_probe & ~refused)
+        m.d.sync += idle.eq((idle & ~self.i.valid) | (~idle & decided) | self.clear)
         with m.If(idle):
-            m.d.sync += [arrived.eq(self.i.payload), idle.eq(~self.i.valid)]
-        with m.Else():
-            m.d.sync += idle.eq(Mux(is_probe, ~probing, ~refused))
-        with m.If(self.clear):
-            m.d.sync += idle.eq(1)
+            m.d.sync += arrived.eq(self.i.payload)
         m.d.comb += [
             is_probe.eq(arrived.side != self.side),
             self.i.ready.eq(idle),

@@ -165,7 +165,7 @@ class Emitter(Component):
             many.eq(ordered & ~alone & ~last_probe),
         ]
         with m.If(take):
-            m.d.sync += [active.eq(1), count.eq(next_count)]
+            m.d.sync += count.eq(next_count)
 
         # The list: written at `end`, looked at from `here`, free before `start`.
         listed = long_list if shared else short_list
@@ -196,24 +196,25 @@ class Emitter(Component):
         m.d.comb += list_ports["look"].eq(loads & leaves)
         with m.If(loads):
             m.d.sync += [
-                rest.left.eq(chosen),
                 rest.word.eq(next_word.word),
                 serving.eq(wanted),
                 seen.eq(Mux(leaves, 0, seen | wanted)),
-                closing.eq(next_word.last & leaves),
             ]
             if params.order == "inner":
                 m.d.sync += rest.row.eq(next_word.row)
-        with m.Elif(step):
-            m.d.sync += rest.left.eq(left & ~lowest)
+        given_now = lowest & step.replicate(len(left))
+        m.d.sync += left.eq(Mux(loads, chosen, left & ~given_now))
 
         # The end of a probe's results, or a group's.
         given, finished = Signal(name="given"), Signal(name="finished")
         m.d.comb += given.eq(ends & step)
+        m.d.sync += [
+            active.eq(take | (active & ~finished)),
+            closing.eq((loads & next_word.last & leaves) | (closing & ~given)),
+        ]
         with m.If(given):
-            m.d.sync += closing.eq(0)
             with m.If(last_probe | ~ordered):
-                m.d.sync += [active.eq(0), probe.eq(0)]
+                m.d.sync += probe.eq(0)
                 m.d.comb += finished.eq(1)
             with m.Else():
                 m.d.sync += probe.eq(probe + 1)

@@ -197,7 +197,6 @@ class Half(Component):
                 w.left.eq(plan.left),
                 w.none.eq(plan.none),
                 w.last.eq(plan.last),
-                w.waits.eq(plan.probing),
             ]
             if self.params.order == "inner":
                 m.d.sync += w.row.eq(plan.range.row)
@@ -231,10 +230,11 @@ class Half(Component):
                 w.batch.count.eq(w.count),
                 w.batch.gone.eq(w.gone),
                 w.batch.there.eq(w.there),
-                w.loaded.eq(1),
             ]
-        with m.If(emitter.take):
-            m.d.sync += [w.loaded.eq(0), w.waits.eq(0)]
+        m.d.sync += [
+            w.waits.eq((w.waits | (w.begin & plan.probing)) & ~emitter.take),
+            w.loaded.eq((w.loaded | w.loads) & ~emitter.take),
+        ]
         m.d.comb += [ring.read_word.eq(w.word), w.reads.eq(reads)]
 
     def _compare(self, m: Module, w: "_Wires", ring: SubWindow, emitter: Emitter) -> None:
@@ -248,7 +248,7 @@ class Half(Component):
         oldest = Cat(*(w.range.first_lane == lane for lane in range(lanes)))
         newest = Cat(*(w.range.end_lane == (lane + 1) % lanes for lane in range(lanes)))
         m.d.sync += [
-            w.live.eq(Mux(w.reads & w.filled, live, 0)),
+            w.live.eq(live & (w.reads & w.filled).replicate(lanes)),
             w.old.eq(oldest & (w.reads & w.first & w.range.old).replicate(lanes)),
             w.new.eq(newest & (w.reads & last & w.range.new).replicate(lanes)),
         ]

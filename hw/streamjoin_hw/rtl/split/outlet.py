@@ -100,12 +100,15 @@ class Outlet(Component):
             self.o.valid.eq(valid),
             self.o.payload.eq(token),
         ]
+        # By gates alone: an enable or a reset of one flip-flop is a wire to its tile.
+        m.d.sync += [
+            valid.eq(waits | self.i.valid | (valid & ~self.o.ready)),
+            waits.eq((waits | self.i.valid) & ~self.fetch),
+        ]
         with m.If(self.fetch):
-            m.d.sync += [valid.eq(waits | self.i.valid), waits.eq(0), probing.eq(self.probing)]
+            m.d.sync += probing.eq(self.probing)
             for name in (*star_member(params), *row_member(params)):
                 m.d.sync += token[name].eq(given[name])
-        with m.Elif(self.i.valid):
-            m.d.sync += waits.eq(1)
         with m.If(~waits):
             m.d.sync += waiting.eq(self.i.payload)
         out: Any = self.o.p
