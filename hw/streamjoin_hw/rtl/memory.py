@@ -132,7 +132,7 @@ class SegmentRing(Component):
         Read the word that was told a cycle before.
     next_step : In(1), next_scan_word : In(word_bits(params))
         ``step`` of the next cycle, and the word of its scan. Where no step ever comes, as in a core
-        that takes no part, what is told here changes ``live`` alone: all that entered is a bubble.
+        that takes no part, it changes ``live`` alone: all that entered is a bubble.
     slots : Out(ArrayLayout(slot_layout(body), lanes))
         The word read a cycle ago.
     live : Out(lanes)

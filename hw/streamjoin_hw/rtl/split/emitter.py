@@ -202,8 +202,8 @@ class Emitter(Component):
             ]
             if params.order == "inner":
                 m.d.sync += rest.row.eq(next_word.row)
-        given_now = lowest & step.replicate(len(left))
-        m.d.sync += left.eq(Mux(loads, chosen, left & ~given_now))
+        handed_on = lowest & step.replicate(len(left))
+        m.d.sync += left.eq(Mux(loads, chosen, left & ~handed_on))
 
         # The end of a probe's results, or a group's.
         given, finished = Signal(name="given"), Signal(name="finished")
