@@ -100,6 +100,8 @@ def test_a_core_compares_what_enters_with_the_opposite_segment() -> None:
         ctx.set(core.command, {"clear": 1})
         await ctx.tick()
         ctx.set(core.command, {})
+        # No step comes in the two cycles after it.
+        await ctx.tick().repeat(2)
         await step(ctx, "s", 7, 5)
         assert await put_on_line(ctx, core) == []
 
