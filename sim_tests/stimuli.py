@@ -145,15 +145,14 @@ STALLS = {
 }
 """Share of cycles in which the input pauses and in which the output is not ready."""
 
-INPUT_TUPLES = {"short": (1, 40, 90, 170), "long": (1, 40, 280, 430)}
+INPUT_TUPLES = {"short": (1, 40, 90, 170), "long": (1, 40, 280, 440)}
 """Tuples of the inputs that follow one another in one scenario: from nearly nothing up."""
 
 LENGTH = os.environ.get("STREAMJOIN_LENGTH", "short")
 """Which of them are simulated."""
 
-DESIGN_TUPLES = {"short": 5_000, "long": 6_800}
-"""Minimum tuples for each design, what a reset discards not counted; long ones of 16 designs make
-more than 10^5."""
+DESIGN_TUPLES = {"short": 5_000, "long": 7_000}
+"""Minimum tuples for each design; long ones in 16 designs make more than 10^5."""
 
 
 def inputs(params: DesignParams, salt: int) -> list[Workload]:

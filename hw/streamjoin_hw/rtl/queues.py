@@ -126,9 +126,7 @@ class Countdown:
 
     LOW_BITS = 4
 
-    def __init__(
-        self, m: Module, counts: Value, loads: Value, given: Value, *, name: str = "count"
-    ) -> None:
+    def __init__(self, m: Module, counts: Value, loads: Value, given: Value, *, name: str) -> None:
         bits = self.LOW_BITS
         self.low = low = payload_of(bits, name=f"{name}_low")
         high, less = (payload_of(len(given) - bits, name=f"{name}_{it}") for it in ("high", "less"))
