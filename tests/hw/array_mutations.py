@@ -258,18 +258,18 @@ ARRAY_MUTATIONS = {
     "ring-stays-wrapped": Mutation(
         Fault(
             "rtl.chain.subwindow",
-            "m.d.sync += wraps.eq(0)",
-            "m.d.sync += wraps.eq(1)",
+            "Mux(extent.wraps, Cat(extent.words, Const(0, 1), is_single",
+            "Mux(extent.wraps, Cat(extent.words, Const(1, 1), is_single",
             "after the oldest word left, a scan still reads as many words as the ring has",
         ),
-        "test_handshake.py::test_random_inputs_are_exact_when_forwarded_at_once[4-3-0-1-0.0-0.7]",
+        "test_forwarding.py::test_windows_of_any_size_are_exact[windows1-4]",
         "surplus",
     ),
     "turn-one-late": Mutation(
         Fault(
             "rtl.turn",
-            "Mux(mine, self.cores - 1, left - 1)",
-            "Mux(mine, self.cores, left - 1)",
+            "Mux(mine, self.cores - 1, less)",
+            "Mux(mine, self.cores, less)",
             "a core's turn is one tuple late",
         ),
         "test_handshake.py::test_random_inputs_are_exact_when_forwarded_at_once[4-4-0-3-0.0-0.0]",

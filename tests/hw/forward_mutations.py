@@ -48,8 +48,8 @@ FORWARD_MUTATIONS = {
     "count-not-cleared": Mutation(
         Fault(
             "rtl.intake",
-            "w.settled.eq(0), *(each.eq(0) for each in full)]",
-            "w.settled.eq(0)]",
+            "(full[which] | (comes & last)) & ~w.clears",
+            "full[which] | (comes & last)",
             "a window counts the tuples of the last input",
         ),
         "test_handshake.py::test_random_inputs_are_exact_when_forwarded_at_once[4-4-0-3-0.0-0.0]",
@@ -78,8 +78,8 @@ FORWARD_MUTATIONS = {
     "taken-before-the-last-word": Mutation(
         Fault(
             "rtl.chain.forwarding",
-            "goes_on & (left <= 2)",
-            "goes_on",
+            "rests.eq(Mux(resting, ~takes, ends))",
+            "rests.eq(Mux(resting, ~takes, 1))",
             "a tuple is taken before all words were compared with the one before it",
         ),
         "test_handshake.py::test_random_inputs_are_exact_when_forwarded_at_once[5-1-0-3-0.5-0.5]",
@@ -104,5 +104,95 @@ FORWARD_MUTATIONS = {
         ),
         "test_handshake.py::test_one_key_everywhere_never_overflows_a_fifo[fast]",
         "a result FIFO overflowed",
+    ),
+    "turn-late-goes-on": Mutation(
+        Fault(
+            "rtl.turn",
+            "mine.eq(left == 0)",
+            "mine.eq(left == 1)",
+            "it is a core's turn one tuple early",
+        ),
+        "test_handshake.py::test_random_inputs_are_exact_when_forwarded_at_once[4-4-0-3-0.0-0.0]",
+        "pairs",
+    ),
+    "reach-counts-a-word-twice": Mutation(
+        Fault(
+            "rtl.chain.subwindow",
+            "opens.eq(stores & (head.lane == 0))",
+            "opens.eq(stores)",
+            "a sub-window reaches a word further with every tuple",
+        ),
+        "test_handshake.py::test_random_inputs_are_exact_when_forwarded_at_once[4-3-0-1-0.0-0.7]",
+        "surplus",
+    ),
+    "reach-keeps-a-word-left": Mutation(
+        Fault(
+            "rtl.chain.subwindow",
+            "leaves.eq(expires & (tail.lane == lanes - 1))",
+            "leaves.eq(0)",
+            "a word that all tuples have left is scanned",
+        ),
+        "test_handshake.py::test_random_inputs_are_exact_when_forwarded_at_once[4-4-0-3-0.0-0.0]",
+        "surplus",
+    ),
+    "sub-window-never-empty": Mutation(
+        Fault(
+            "rtl.chain.subwindow",
+            "empty.eq(~stored & alone)",
+            "empty.eq(0)",
+            "a sub-window whose last tuple expired is scanned",
+        ),
+        "test_forwarding.py::test_windows_of_any_size_are_exact[windows0-4]",
+        "surplus",
+    ),
+    "sub-window-empty-too-soon": Mutation(
+        Fault(
+            "rtl.chain.subwindow",
+            "extent.is_single & ~extent.wraps & (after == head.lane)",
+            "extent.is_single & ~extent.wraps",
+            "a sub-window of one word is empty once a tuple of it expired",
+        ),
+        "test_forwarding.py::test_windows_of_any_size_are_exact[windows1-4]",
+        "pairs missing",
+    ),
+    "scan-a-word-short": Mutation(
+        Fault(
+            "rtl.chain.forwarding",
+            "ends.eq(~left[2:].any())",
+            "ends.eq(1)",
+            "a scan ends after its third word",
+        ),
+        "test_forwarding.py::test_windows_of_any_size_are_exact[windows2-1]",
+        "pairs missing",
+    ),
+    "seems-idle-while-it-scans": Mutation(
+        Fault(
+            "rtl.chain.forwarding",
+            "matcher.scan.eq(~resting)",
+            "matcher.scan.eq(0)",
+            "a core seems idle while what it read is compared",
+        ),
+        "test_forwarding.py::test_a_core_is_busy_until_its_last_result_is_given",
+        "looks empty",
+    ),
+    "windows-above-the-capacity": Mutation(
+        Fault(
+            "rtl.intake",
+            "(high_above | (high_is & low_above))",
+            "high_above",
+            "a window above the capacity is taken for legal",
+        ),
+        "test_handshake.py::test_no_tuple_is_taken_in_windows_that_cannot_be_held[fast]",
+        "a tuple was taken",
+    ),
+    "windows-of-no-tuple": Mutation(
+        Fault(
+            "rtl.intake",
+            "(some_low | some_high) & ~",
+            "~",
+            "a window of no tuple is taken for legal",
+        ),
+        "test_handshake.py::test_no_tuple_is_taken_in_windows_that_cannot_be_held[fast]",
+        "a tuple was taken",
     ),
 }

@@ -98,7 +98,7 @@ SEQUENCER_MUTATIONS = {
     "takes-after-the-last-at-once": Mutation(
         Fault(
             "rtl.intake",
-            "self.enable & ~ending & ~self.drain",
+            "self.enable & ~w.ending & ~self.drain",
             "self.enable & ~self.drain",
             "a tuple of the next input is taken with an input of one tuple",
         ),

@@ -136,8 +136,8 @@ SPLIT_WAY_MUTATIONS = {
     "split-reads-before-it-is-written": Mutation(
         Fault(
             "rtl.split.half",
-            "w.early.eq(w.begin & plan.last & collector.store)",
-            "w.early.eq(0)",
+            "early = w.begin & plan.last & collector.store",
+            "early = 0 & w.begin",
             "a pass of one word reads it in the cycle in which it is written",
         ),
         f"{DENSE}[2-3-1-none-0.8]",
@@ -166,8 +166,8 @@ SPLIT_WAY_MUTATIONS = {
     "split-list-of-one-probe-overflows": Mutation(
         Fault(
             "rtl.split.hits",
-            "list_words(params), IN_FLIGHT + 1)",
-            "list_words(params), IN_FLIGHT - 1)",
+            "list_words(params), IN_FLIGHT + 2)",
+            "list_words(params), IN_FLIGHT)",
             "a pass goes on although its list has no room for what is under way",
         ),
         f"{DENSE}[1-24-1-inner-0.8]",
@@ -186,8 +186,8 @@ SPLIT_WAY_MUTATIONS = {
     "split-change-behind-a-probe": Mutation(
         Fault(
             "rtl.split.collector",
-            'turns["storing"].mine & (probing | self.store)',
-            'turns["storing"].mine & self.store',
+            "no_store.eq((probing | self.store) & stays)",
+            "no_store.eq(self.store & stays)",
             "the window changes behind a probe and before its pass",
         ),
         BEFORE,
@@ -272,5 +272,75 @@ SPLIT_WAY_MUTATIONS = {
         ),
         "test_split_links.py::test_a_merger_in_front_of_a_link_passes_everything_once[0.8]",
         "payloads arrived, not",
+    ),
+    "split-single-store-over-store": Mutation(
+        Fault(
+            "rtl.split.collector",
+            "refused = (stores & no_store) | (expires & no_expiry)",
+            "refused = expires & no_expiry",
+            "a second tuple to store replaces the first",
+        ),
+        BEFORE,
+        "a change behind a probe",
+    ),
+    "split-single-probe-over-probe": Mutation(
+        Fault(
+            "rtl.split.collector",
+            "no_probe.eq(probing & stays)",
+            "no_probe.eq(0)",
+            "a probe takes the place of one that waits",
+        ),
+        f"{DENSE}[2-3-1-none-0.8]",
+        "pairs missing",
+    ),
+    "split-single-stays-refused": Mutation(
+        Fault(
+            "rtl.split.collector",
+            "stores.eq(Mux(idle, may_store, stores & refused))",
+            "stores.eq(Mux(idle, may_store, 0))",
+            "a tuple that had to wait is not stored",
+        ),
+        f"{DENSE}[2-3-1-none-0.8]",
+        "pairs missing",
+    ),
+    "split-single-span-stands-still": Mutation(
+        Fault(
+            "rtl.split.subwindow",
+            "late_down.eq(down)",
+            "late_down.eq(number)",
+            "a ring never becomes shorter",
+        ),
+        f"{DENSE}[2-3-1-none-0.8]",
+        "Error",
+    ),
+    "split-single-ends-a-word-early": Mutation(
+        Fault(
+            "rtl.split.half",
+            "w.second_last.eq(w.left == 1)",
+            "w.second_last.eq(1)",
+            "a pass ends after its third word",
+        ),
+        f"{DENSE}[1-24-1-inner-0.8]",
+        "pairs missing",
+    ),
+    "split-single-last-word-lost": Mutation(
+        Fault(
+            "rtl.split.half",
+            "push.eq(is_seen & (Cat(*found).any() | last_seen))",
+            "push.eq(is_seen & Cat(*found).any())",
+            "the last word of a pass without a match does not end it",
+        ),
+        f"{DENSE}[2-3-1-none-0.8]",
+        "Error",
+    ),
+    "split-emitter-looks-on": Mutation(
+        Fault(
+            "rtl.split.emitter",
+            "(looking & ~is_last)",
+            "looking",
+            "words of the next batch are given with the one before",
+        ),
+        f"{DENSE}[1-4-1-outer-0.8]",
+        "Error",
     ),
 }

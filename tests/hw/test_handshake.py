@@ -257,15 +257,22 @@ def test_no_tuple_is_taken_in_windows_that_cannot_be_held(forward: str) -> None:
     async def source(ctx: Any) -> None:
         workload = random_workload(params, np.random.default_rng(SEED), 1, windows=(4, 4))
         await set_up(ctx, join, workload)
-        await ctx.tick().until(join.i.ready)
-        ctx.set(join.window_r, 0)
+        for window in (0, 5, 1 << 16, 1 << 31):
+            await ctx.tick().until(join.i.ready)
+            await write(ctx, window)
+            ctx.set(join.i.valid, 1)
+            for cycle in range(200):
+                taken = f"a tuple was taken {cycle} cycles after {window} was written"
+                assert not ctx.get(join.i.ready), taken
+                await ctx.tick()
+            ctx.set(join.i.valid, 0)
+            await write(ctx, 4)
+
+    async def write(ctx: Any, window: int) -> None:
+        ctx.set(join.window_r, window)
         ctx.set(join.windows_written, 1)
         await ctx.tick()
         ctx.set(join.windows_written, 0)
-        ctx.set(join.i.valid, 1)
-        for cycle in range(200):
-            assert not ctx.get(join.i.ready), f"a tuple was taken {cycle} cycles after the write"
-            await ctx.tick()
 
     simulate(join, source)
 

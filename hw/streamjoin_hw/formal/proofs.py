@@ -116,7 +116,7 @@ WIDE_SCAN = Fault(
 NO_DRAIN = Fault("rtl.chain.sequencer", "w.all_in & w.met_both & ~begun", "0", "no bubbles")
 LATE_EXPIRY = Fault(
     "rtl.intake",
-    "full[which].eq(full[which] | (comes & last))",
+    "full[which].eq((full[which] | (comes & last)) & ~w.clears)",
     "full[which].eq(0)",
     "no window is ever full",
 )
@@ -129,8 +129,8 @@ LATE_END = Fault(
 EMPTY_SLOT = Fault("rtl.matching", " & r.valid & self.s_probe.valid", "", "empty slots match")
 LAZY_STORE = Fault(
     "rtl.chain.forwarding",
-    "Mux(resting, ~takes, goes_on & (left <= 2))",
-    "Mux(resting, 1, goes_on & (left <= 2))",
+    "Mux(resting, ~takes, ends)",
+    "Mux(resting, 1, ends)",
     "a tuple is taken before the one before it is stored",
 )
 FULL_FIFO = Fault(

@@ -16,8 +16,8 @@ EQUI = (Term(TermKind.EQUI, KeyType.UINT32),)
 
 BEHIND_A_PROBE = Fault(
     "rtl.split.collector",
-    'turns["storing"].mine & (probing | self.store)',
-    'turns["storing"].mine & self.store',
+    "no_store.eq((probing | self.store) & stays)",
+    "no_store.eq(self.store & stays)",
     "a probe meets what is stored after it",
 )
 EARLY_THERE = Fault(

@@ -5,14 +5,14 @@ cores need to know of the whole is one bit a tuple: whether its stream's window 
 oldest tuple expires. Everything else they count themselves.
 """
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
 from streamjoin_common.contract import SIDE_S, WINDOW_BITS, DesignParams
 from streamjoin_hw.rtl.chain.sequencer import IN_FLIGHT_BITS, QUIET_CYCLES, lasts
 from streamjoin_hw.rtl.queues import Countdown
-from streamjoin_hw.rtl.streams import Component, arrival_layout
+from streamjoin_hw.rtl.streams import Component, arrival_layout, payload_of
 
 
 def ordered_layout(params: DesignParams) -> data.StructLayout:
@@ -85,38 +85,30 @@ class Intake(Component):
     def elaborate(self, _platform: object) -> Module:
         """Build the phases of an input and the counts of both streams."""
         m = Module()
+        w = _Wires()
         # A cycle late: whether a tuple arrives is known late.
         in_flight = Signal(IN_FLIGHT_BITS)
         entered, left = Signal(), Signal()
-        # The last beat was taken, a cycle ago or before.
-        ending = Signal()
-        ended = Signal()
-        # Punctuation is due: the state alone, from a register, as many bits depend on it.
-        due = Signal()
-        # Tuples may come, by the state of a cycle ago.
-        listens = Signal()
         arrives = self.i.valid & self.i.ready
-        m.d.comb += ending.eq(ended | (self.took & self.took_last))
-        m.d.sync += [ended.eq(ending), entered.eq(self.took), left.eq(arrives), listens.eq(0)]
+        m.d.comb += w.ending.eq(w.ended | (self.took & self.took_last))
         # The input has ended and all of it was passed on: nothing is taken any more, a cycle after
         # the last beat and with a drain.
-        all_in, empty = Signal(), Signal()
+        empty = Signal()
         m.d.sync += [
+            w.ended.eq(w.ending & ~w.clears),
+            entered.eq(self.took),
+            left.eq(arrives),
             in_flight.eq(in_flight + entered - left),
             empty.eq((in_flight == 0) & ~entered & ~self.took),
-            all_in.eq((ended | self.drain) & empty & ~self.took),
+            w.all_in.eq((w.ended | self.drain) & empty & ~self.took),
         ]
 
         # Tuples until a side's window is full, less one that came a cycle ago, and whether it is
         # full: whether a tuple arrives is known late and decides between what is known.
         full = [Signal(name=f"full_{side}") for side in "rs"]
         # Two cycles late, as `settled` is after a write.
-        legal, in_range = Signal(), Signal(4, name="in_range")
-        given, capacity = (self.window_r, self.window_s), self.params.window_capacity
-        m.d.sync += [
-            in_range.eq(Cat(*(Cat(each != 0, each <= capacity) for each in given))),
-            legal.eq(in_range.all()),
-        ]
+        in_range = [self._in_range(m, given) for given in (self.window_r, self.window_s)]
+        m.d.sync += w.legal.eq(Cat(*in_range).all())
 
         is_s = self.i.p.side == SIDE_S
         m.d.comb += [
@@ -126,92 +118,105 @@ class Intake(Component):
             self.o.valid.eq(self.i.valid),
             self.i.ready.eq(self.o.ready),
             self.hold_cycle.eq(self.held & self.running),
-            self.end.valid.eq(due),
+            self.end.valid.eq(w.due),
             # A write of windows in the cycle before ends it sooner than the state does.
-            self.open.eq(listens & self.enable & ~ending & ~self.drain & ~self.windows_written),
+            self.open.eq(w.listens & self.enable & ~w.ending & ~self.drain & ~self.windows_written),
         ]
         loads = Signal()
         m.d.sync += loads.eq(self.idle & ~self.took)
         for which, side in enumerate("rs"):
             came, comes = Signal(name=f"came_{side}"), arrives & (is_s == which)
-            room = Countdown(m, came, loads, given[which][:WINDOW_BITS], name=f"room_{side}")
+            given = self.window_s if which else self.window_r
+            room = Countdown(m, came, loads, given[:WINDOW_BITS], name=f"room_{side}")
             # Below 4 now if it was so a cycle ago, unless it is 3.
             low, is_low = room.low[:2], Signal(name=f"is_low_{side}")
             m.d.sync += is_low.eq(room.no_high & ~room.low[2:].any())
             last = is_low & Mux(came, low == 2, low == 1)
-            m.d.sync += [came.eq(comes), full[which].eq(full[which] | (comes & last))]
+            m.d.sync += [
+                came.eq(comes),
+                full[which].eq((full[which] | (comes & last)) & ~w.clears),
+            ]
 
-        w = _Wires(legal, listens, ended, all_in, due)
         m.d.comb += w.long_still.eq(lasts(m, w.still, QUIET_CYCLES))
-        with m.FSM(name="phase"):
-            self._begin(m, w, full)
-            self._run(m, w)
-            self._finish(m, w)
+        self._go_on(m, w)
         return m
 
-    def _begin(self, m: Module, w: "_Wires", full: list[Signal]) -> None:
-        """Build the states before the first tuple."""
-        with m.State("CLEAR"):
-            m.d.comb += [self.clear.eq(1), self.idle.eq(1)]
-            m.d.sync += [w.ended.eq(0), w.settled.eq(0), *(each.eq(0) for each in full)]
-            m.next = "IDLE"
-        with m.State("IDLE"):
-            m.d.comb += [
-                self.idle.eq(~self.took),
-                self.running.eq(self.took),
-                self.window_error.eq(w.settled & ~w.legal),
-            ]
-            # The windows of the first tuple's cycle count for the whole input.
-            m.d.sync += [
-                w.settled.eq(~self.windows_written & ~self.settling),
-                w.listens.eq(w.settled & w.legal & ~self.windows_written),
-            ]
-            with m.If(self.took):
-                m.next = "RUN"
-            with m.Elif(self.drain):
-                m.next = "FLUSH"
+    def _in_range(self, m: Module, window: Signal) -> Value:
+        """Return whether a window is from 1 to the capacity, by registers of its halves."""
+        half = len(window) // 2
+        low, high = window[:half], window[half:]
+        limit_high, limit_low = divmod(self.params.window_capacity, 1 << half)
 
-    def _run(self, m: Module, w: "_Wires") -> None:
-        """Build the state in which tuples pass."""
-        with m.State("RUN"):
-            m.d.comb += self.running.eq(1)
-            m.d.sync += w.listens.eq(1)
-            with m.If(w.all_in):
-                m.next = "FLUSH"
+        def is_above(part: Value, limit: int) -> Value:
+            return part > limit if limit < (1 << half) - 1 else Const(0, 1)
 
-    def _finish(self, m: Module, w: "_Wires") -> None:
-        """Build the states that end an input."""
+        some_low, some_high, low_above, high_above, high_is = (
+            payload_of(1, name=name)
+            for name in ("some_low", "some_high", "low_above", "high_above", "high_is")
+        )
         m.d.sync += [
-            w.still.eq(0),
-            w.due.eq(w.long_still | (w.due & ~self.end.ready)),
-            w.given.eq(0),
-            w.was_given.eq(w.given),
+            some_low.eq(low.any()),
+            some_high.eq(high.any()),
+            low_above.eq(is_above(low, limit_low)),
+            high_above.eq(is_above(high, limit_high)),
+            high_is.eq(high == limit_high),
         ]
-        with m.State("FLUSH"):
-            m.d.comb += [self.running.eq(1), self.draining.eq(1)]
-            m.d.sync += w.still.eq(~self.busy)
-            with m.If(w.long_still):
-                m.next = "PUNCTUATE"
-        with m.State("PUNCTUATE"):
-            m.d.comb += [self.running.eq(1), self.draining.eq(1)]
-            m.d.sync += w.given.eq(~w.due)
-            with m.If(w.was_given):
-                m.next = "DONE"
-        with m.State("DONE"):
-            m.d.comb += self.drained.eq(1)
-            m.next = "CLEAR"
+        legal: Value = (some_low | some_high) & ~(high_above | (high_is & low_above))
+        return legal
+
+    def _go_on(self, m: Module, w: "_Wires") -> None:
+        """Build the states; each is a flip-flop, so that the next one is known after two LUTs."""
+        rests = w.waits & ~self.took
+        m.d.comb += [
+            self.clear.eq(w.clears),
+            self.idle.eq(w.clears | rests),
+            self.running.eq(w.runs | self.draining | (w.waits & self.took)),
+            self.draining.eq(w.flushes | w.punctuates),
+            self.drained.eq(w.done),
+            self.window_error.eq(w.waits & w.settled & ~w.legal),
+        ]
+        m.d.sync += [
+            w.clears.eq(w.done),
+            w.waits.eq(w.clears | (rests & ~self.drain)),
+            # The windows of the first tuple's cycle count for the whole input.
+            w.settled.eq(w.waits & ~self.windows_written & ~self.settling),
+            w.listens.eq(w.runs | (w.waits & w.settled & w.legal & ~self.windows_written)),
+            w.runs.eq((w.waits & self.took) | (w.runs & ~w.all_in)),
+            w.flushes.eq((rests & self.drain) | (w.runs & w.all_in) | (w.flushes & ~w.long_still)),
+            w.still.eq(w.flushes & ~self.busy),
+            w.punctuates.eq((w.flushes & w.long_still) | (w.punctuates & ~w.was_given)),
+            w.due.eq(w.long_still | (w.due & ~self.end.ready)),
+            w.given.eq(w.punctuates & ~w.due),
+            w.was_given.eq(w.given),
+            w.done.eq(w.punctuates & w.was_given),
+        ]
 
 
 class _Wires:
-    """What the states share."""
+    """What the parts of the intake share."""
 
-    def __init__(
-        self, legal: Signal, listens: Signal, ended: Signal, all_in: Signal, due: Signal
-    ) -> None:
-        self.legal, self.listens, self.ended = legal, listens, ended
-        self.all_in, self.due = all_in, due
+    def __init__(self) -> None:
+        # The states, each a flip-flop: cores are emptied, the first tuple is waited for, tuples
+        # pass, results are awaited, punctuation is given, and was given.
+        self.clears = Signal(init=1)
+        self.waits = Signal()
+        self.runs = Signal()
+        self.flushes = Signal()
+        self.punctuates = Signal()
+        self.done = Signal()
+        # Both windows are legal; it is known of those of now.
+        self.legal = Signal()
         self.settled = Signal()
-        # The punctuation was given, a cycle ago and two: the output may be far.
+        # Tuples may come, by the state of a cycle ago.
+        self.listens = Signal()
+        # The last beat was taken, a cycle ago or before.
+        self.ending = Signal()
+        self.ended = Signal()
+        # All of the input was passed on, a cycle ago.
+        self.all_in = Signal()
+        # Punctuation is due: the state alone, from a register, as many bits depend on it.
+        self.due = Signal()
+        # It was given, a cycle ago and two: the output may be far.
         self.given = Signal()
         self.was_given = Signal()
         # A flush goes on and nothing is inside, a cycle ago: `busy` comes from afar.

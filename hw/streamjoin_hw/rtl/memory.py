@@ -20,6 +20,7 @@ from streamjoin_common.contract import DesignParams
 from streamjoin_hw.rtl.streams import (
     Component,
     View,
+    one_more,
     one_of,
     payload_of,
     signal_of,
@@ -34,7 +35,7 @@ def word_bits(params: DesignParams) -> int:
 
 def word_after(word: Value, words: int) -> Value:
     """Return the word of a ring of so many after one."""
-    after = (word + 1)[: len(word)]
+    after = one_more(word)
     return after if words == 1 << len(word) else Mux(word == words - 1, 0, after)
 
 
@@ -46,6 +47,34 @@ def lane_bits(params: DesignParams) -> int:
 def position_layout(params: DesignParams) -> data.StructLayout:
     """Layout of a slot's position: ``word`` and ``lane``."""
     return data.StructLayout({"word": word_bits(params), "lane": lane_bits(params)})
+
+
+class Position(NamedTuple):
+    """A slot of a ring: registers, but for the lane where there is one."""
+
+    word: Signal
+    lane: Signal | Const
+
+
+def position_of(params: DesignParams, name: str) -> Position:
+    """Make the registers of a slot of a segment."""
+    lane = payload_of(lane_bits(params), name=f"{name}_lane")
+    # Synthesis is not to wonder which lane it is if there is one.
+    is_known = params.lanes == 1
+    return Position(
+        payload_of(word_bits(params), name=f"{name}_word"),
+        Const(0, len(lane)) if is_known else lane,
+    )
+
+
+def advance(m: Module, position: Position, step: Value, words: int, lanes: int) -> None:
+    """Move a position by one slot round a ring of so many words."""
+    with m.If(step & (position.lane == lanes - 1)):
+        m.d.sync += position.word.eq(word_after(position.word, words))
+    if isinstance(position.lane, Signal):
+        with m.If(step):
+            last = position.lane == lanes - 1
+            m.d.sync += position.lane.eq(Mux(last, 0, position.lane + 1))
 
 
 RAM_STYLES = {

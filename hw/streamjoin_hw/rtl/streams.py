@@ -96,6 +96,24 @@ def one_of(choices: Sequence[tuple[Value, Any]]) -> Value:
     return reduce(or_, let_through)
 
 
+GATED_BITS = 6
+"""Bits of a number up to which gates count it in as few levels as a carry chain does."""
+
+
+def one_more(number: Value) -> Value:
+    """Return a number and one more, round to 0; by gates and no carry chain if it has few bits."""
+    if len(number) > GATED_BITS:
+        return (number + 1)[: len(number)]
+    return Cat(bit ^ number[:k].all() for k, bit in enumerate(number))
+
+
+def one_less(number: Value) -> Value:
+    """Return a number and one less, round to its highest; in the same way."""
+    if len(number) > GATED_BITS:
+        return (number - 1)[: len(number)]
+    return Cat(bit ^ ~number[:k].any() for k, bit in enumerate(number))
+
+
 def r_layout(params: DesignParams) -> data.StructLayout:
     """Layout of an R tuple inside.
 

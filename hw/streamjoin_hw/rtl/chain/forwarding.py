@@ -17,7 +17,7 @@ anyway, they would buy nothing.
 
 from typing import Any
 
-from amaranth.hdl import Const, Module, Mux, Signal, Value
+from amaranth.hdl import Const, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
@@ -27,7 +27,7 @@ from streamjoin_hw.rtl.chain.collection import collect, make_cores
 from streamjoin_hw.rtl.chain.core import evicted_member
 from streamjoin_hw.rtl.chain.line import add_place, line_members
 from streamjoin_hw.rtl.chain.spread import Spread, delayed
-from streamjoin_hw.rtl.chain.subwindow import SubWindow, words_bits
+from streamjoin_hw.rtl.chain.subwindow import SubWindow, extent_layout, words_bits
 from streamjoin_hw.rtl.core_array import gathered_members
 from streamjoin_hw.rtl.intake import ordered_layout
 from streamjoin_hw.rtl.matching import Matcher
@@ -36,11 +36,13 @@ from streamjoin_hw.rtl.streams import (
     Component,
     PipeReg,
     View,
+    one_less,
     payload_of,
     r_layout,
     registers_of,
     result_layout,
     s_layout,
+    signal_of,
     slot_layout,
 )
 
@@ -118,16 +120,20 @@ class ScanCore(Component):
         m.submodules.matcher = matcher = Matcher(params, is_met=True)
         m.submodules.forward = forward = PipeReg(ordered_layout(params))
 
-        # Words of the running scan from the one read last on, and whether no tuple is scanned or
-        # stored.
+        # Words of the running scan from the one read last on, whether it is one at most and whether
+        # they are two at most; whether no tuple is scanned or stored.
         left = payload_of(words_bits(params))
+        is_last, ends = payload_of(1, name="is_last"), payload_of(1, name="ends")
         resting = Signal(init=1)
         # Known a cycle ahead, as much depends on it: a hold counts a cycle later for a tuple, and
         # what the next core has not taken in the cycle before makes this one wait a cycle longer.
         free = Signal(name="free")
         rests = Signal()
         takes = Signal()
-        m.d.sync += [resting.eq(rests), free.eq(rests & ~matcher.hold & forward.i.ready)]
+        m.d.sync += [
+            resting.eq(rests & (resting | ~matcher.hold)),
+            free.eq(rests & ~matcher.hold & forward.i.ready),
+        ]
         m.d.comb += [
             takes.eq(free & self.i.valid),
             self.i.ready.eq(free),
@@ -142,66 +148,66 @@ class ScanCore(Component):
             registers_of(slot_layout(layout), "valid", name=f"{side}_probe")
             for side, layout in layouts.items()
         )
-        full = payload_of(1)
         # Whatever is offered is copied while the core is free; it counts if it is taken.
         with m.If(free):
             m.d.sync += [
                 probe_side.eq(self.i.p.side),
-                full.eq(self.i.p.full),
                 r_probe.body.eq(self.i.p.body[: layouts["r"].size]),
                 s_probe.body.eq(self.i.p.body[: layouts["s"].size]),
             ]
         for side, sub_window, probe in ((SIDE_R, r, r_probe), (SIDE_S, s, s_probe)):
-            arrived = Signal(name="arrived_s" if side == SIDE_S else "arrived_r")
-            m.d.sync += arrived.eq(takes & (is_s == side))
             m.d.comb += [
                 sub_window.index.eq(self.index),
                 sub_window.clear.eq(self.clear),
-                sub_window.arrive.eq(arrived),
-                sub_window.full.eq(full),
+                sub_window.comes.eq(takes & (is_s == side)),
+                sub_window.full.eq(self.i.p.full),
                 sub_window.enter.eq(probe.body),
             ]
 
         # The first word is read as the tuple is taken, the others as long as there is room. Then
         # the next tuple finds this one stored.
-        words = Signal(words_bits(params))
-        more = Signal()
         goes_on = ~resting & ~matcher.hold
         # Known before it is known whose they are.
-        none, one = Mux(is_s, r.is_empty, s.is_empty), Mux(is_s, r.is_single, s.is_single)
-        scan = (takes & ~none) | (goes_on & more)
+        none = Mux(is_s, r.is_empty, s.is_empty)
+        extent = signal_of(extent_layout(params))
+        scan = (takes & ~none) | (goes_on & ~is_last)
         m.d.comb += [
-            words.eq(Mux(is_s, r.words, s.words)),
-            more.eq(left > 1),
-            rests.eq(Mux(resting, ~takes, goes_on & (left <= 2))),
+            extent.eq(Mux(is_s, r.extent.as_value(), s.extent.as_value())),
+            rests.eq(Mux(resting, ~takes, ends)),
         ]
         # Before a scan all follows what would be scanned, whether a tuple is taken or not.
         with m.If(resting):
-            m.d.sync += left.eq(words)
+            m.d.sync += [
+                left.eq(extent.words),
+                is_last.eq(extent.is_single),
+                ends.eq(extent.is_short),
+            ]
         with m.Elif(goes_on):
-            m.d.sync += left.eq(left - 1)
+            m.d.sync += [left.eq(one_less(left)), is_last.eq(ends), ends.eq(~left[2:].any())]
         for sub_window in (r, s):
             next_word = payload_of(word_bits(params), name="next_word")
             word = sub_window.scan_word
+            # What expires as a tuple is stored is read in its own side's first word.
+            expires = sub_window.arrives if params.timestamp_bits else Const(0, 1)
             m.d.comb += [
-                # What expires as a tuple is stored is read in its own side's first word.
-                word.eq(Mux(resting | sub_window.arrive, sub_window.first_word, next_word)),
+                word.eq(Mux(resting | expires, sub_window.first_word, next_word)),
                 # Known before it is known that a tuple is taken; without one nothing is compared.
                 sub_window.scan_first.eq(resting),
-                sub_window.scan_last.eq(Mux(resting, one, left == 2)),
+                sub_window.scan_last.eq(Mux(resting, extent.is_single, ends)),
             ]
             with m.If(resting | goes_on):
                 m.d.sync += next_word.eq(word_after(word, params.segment_words))
         m.d.sync += [r_probe.valid.eq(scan), s_probe.valid.eq(scan)]
-        self._compare(m, matcher, (r, s), scan, (probe_side, r_probe, s_probe))
+        self._compare(m, matcher, (r, s), (probe_side, r_probe, s_probe))
         m.d.comb += self.hold.eq(matcher.hold)
         place = add_place(m, self, matcher.results)
-        m.d.sync += self.busy.eq(
-            takes
-            | ~resting
-            | (matcher.scan | r_probe.valid | matcher.busy)
-            | (forward.busy | place.valid)
-        )
+        # Words are read with `takes` and in some cycles that follow without rest.
+        rested = Signal()
+        m.d.comb += matcher.scan.eq(~resting)
+        m.d.sync += [
+            rested.eq(resting),
+            self.busy.eq(takes | ~resting | ~rested | matcher.busy | forward.busy | place.valid),
+        ]
         if params.timestamp_bits:
             m.d.sync += self.evicted.eq(r.evicted | s.evicted)
         return m
@@ -211,14 +217,12 @@ class ScanCore(Component):
         m: Module,
         matcher: Matcher,
         sub_windows: tuple[SubWindow, SubWindow],
-        scan: Value,
         probes: tuple[Signal, View, View],
     ) -> None:
         """Hand what was read to the matcher; an empty slot is one that is not live."""
         r, s = sub_windows
         probe_side, r_probe, s_probe = probes
         m.d.comb += [
-            matcher.scan.eq(scan),
             matcher.probe_side.eq(probe_side),
             matcher.r_probe.eq(r_probe),
             matcher.s_probe.eq(s_probe),

@@ -8,22 +8,46 @@ size, and the oldest of all is always the one that is dropped.
 A ring in memory, slot number ``word * lanes + lane``, one memory for each lane, so that a word,
 ``lanes`` slots, is read in one cycle. A scan begins with the oldest word and takes ``words`` of
 them, at most one more than the live tuples would fill.
+
+Tuples of a side arrive at least two cycles apart. So all that a tuple may make of the sub-window is
+in registers as it arrives, and it only chooses between them.
 """
 
-from amaranth.hdl import Const, Module, Mux, Signal, Value
+from typing import Any
+
+from amaranth.hdl import Assert, Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
 from streamjoin_common.contract import DesignParams
-from streamjoin_hw.rtl.memory import lane_memory, position_layout, word_after, word_bits
-from streamjoin_hw.rtl.streams import Component, View, payload_of, signal_of
+from streamjoin_hw.rtl.memory import advance, lane_memory, position_of, word_bits
+from streamjoin_hw.rtl.streams import (
+    Component,
+    View,
+    one_less,
+    one_more,
+    payload_of,
+    signal_of,
+)
 from streamjoin_hw.rtl.turn import Turn
 
 
 def words_bits(params: DesignParams) -> int:
     """Bits of a count of a sub-window's words."""
-    return bits_for(params.segment_words + 1)
+    return bits_for(params.segment_words)
+
+
+def extent_layout(params: DesignParams) -> data.StructLayout:
+    """Layout of how far a sub-window reaches.
+
+    So many ``words`` are read by a scan: at most one if ``is_single``, two if ``is_short``. The
+    ring ``wraps`` where its oldest and its newest tuple lie in the same word and it is all but
+    full; this word is read once.
+    """
+    return data.StructLayout(
+        {"words": words_bits(params), "wraps": 1, "is_single": 1, "is_short": 1}
+    )
 
 
 class SubWindow(Component):
@@ -42,20 +66,23 @@ class SubWindow(Component):
         The core's number, constant.
     clear : In(1)
         Empty the sub-window in this cycle; needed once before the first tuple.
-    arrive : In(1)
-        A tuple of this side arrives; not while the sub-window is scanned.
+    comes : In(1)
+        A tuple of this side arrives in the next cycle; never in two cycles one after the other,
+        nor with ``clear``.
     full : In(1)
         With it: the window is full, the oldest tuple of the stream expires.
+    arrives : Out(1)
+        It came a cycle ago. Not while the sub-window is scanned.
     enter : In(body)
-        The tuple.
-    first_word : Out(word_bits(params)), words : Out(words_bits(params))
-        Where a scan begins and how many words it takes, going round after the last word; no
-        word while the sub-window is empty.
-    is_empty, is_single : Out(1)
-        A scan takes no word, one.
+        With ``arrives``: the tuple.
+    first_word : Out(word_bits(params)), extent : Out(extent_layout(params))
+        Where a scan begins and how many words it takes, going round after the last word; right
+        from the cycle after ``arrives`` on.
+    is_empty : Out(1)
+        A scan takes no word, whatever ``extent`` says.
     scan_word : In(word_bits(params)), scan_first, scan_last : In(1)
-        Read this word, in a scan its first, its last. It is ``first_word`` with ``arrive``: what
-        expires lies there.
+        Read this word, in a scan its first, its last. It is ``first_word`` with ``arrives`` if
+        there are timestamps: what expires lies there.
     slots : Out(ArrayLayout(body, lanes))
         The word read a cycle ago.
     live : Out(lanes)
@@ -66,13 +93,13 @@ class SubWindow(Component):
 
     index: Signal
     clear: Signal
-    arrive: Signal
+    comes: Signal
     full: Signal
+    arrives: Signal
     enter: View
     first_word: Signal
-    words: Signal
+    extent: View
     is_empty: Signal
-    is_single: Signal
     scan_word: Signal
     scan_first: Signal
     scan_last: Signal
@@ -83,16 +110,16 @@ class SubWindow(Component):
     def __init__(self, params: DesignParams, body: data.StructLayout) -> None:
         self.params = params
         self.body = body
-        flags = ("clear", "arrive", "full", "scan_first", "scan_last")
+        flags = ("clear", "comes", "full", "scan_first", "scan_last")
         super().__init__(
             {
                 "index": In(bits_for(params.cores - 1)),
                 **{name: In(1) for name in flags},
+                "arrives": Out(1),
                 "enter": In(body),
                 "first_word": Out(word_bits(params)),
-                "words": Out(words_bits(params)),
+                "extent": Out(extent_layout(params)),
                 "is_empty": Out(1),
-                "is_single": Out(1),
                 "scan_word": In(word_bits(params)),
                 "slots": Out(data.ArrayLayout(body, params.lanes)),
                 "live": Out(params.lanes),
@@ -101,61 +128,84 @@ class SubWindow(Component):
         )
 
     def elaborate(self, _platform: object) -> Module:
-        """Build turns, pointers, memories and the mask."""
+        """Build turns and pointers, memories and the mask."""
         m = Module()
-        params, lanes = self.params, self.params.lanes
-        turns = {}
-        for name, event in (("store", self.arrive), ("expire", self.arrive & self.full)):
-            m.submodules[name] = turn = Turn(params.cores)
-            m.d.comb += [
-                turn.index.eq(self.index),
-                turn.clear.eq(self.clear),
-                turn.event.eq(event),
-            ]
-            turns[name] = event & turn.mine
-        store, expire = turns["store"], turns["expire"]
-
+        words, lanes = self.params.segment_words, self.params.lanes
+        store, expire = (Turn(self.params.cores, is_late=True) for _ in range(2))
+        m.submodules.store, m.submodules.expire = store, expire
         # Where the next tuple is stored, and where the oldest one is. `clear` alone resets what is
         # here: beside the domain's reset it would pass a LUT.
-        head = payload_of(position_layout(params))
-        tail = payload_of(position_layout(params))
-        count = payload_of(range(params.segment_words * lanes + 1))
-        # Words from the oldest tuple's to the newest's; the ring's length and one more, `wraps`,
-        # where both lie in the same word and the ring is all but full. What a scan needs comes
-        # from registers: `empty` and `wraps` follow the counts.
-        span = payload_of(words_bits(params))
-        empty, wraps = payload_of(1), payload_of(1)
-        opens, leaves = Signal(name="opens"), Signal(name="leaves")
-        m.d.comb += [
-            opens.eq(store & (head.lane == 0)),
-            leaves.eq(expire & (tail.lane == lanes - 1)),
-            self.first_word.eq(tail.word),
-            self.words.eq(Mux(empty, 0, Mux(wraps, params.segment_words, span))),
-            self.is_empty.eq(empty),
-            self.is_single.eq(self.words == 1),
+        head, tail = (position_of(self.params, name) for name in ("head", "tail"))
+        # What a tuple does is decided as it comes: that the oldest one expires, that it is stored,
+        # that it opens a word, that the oldest word is left.
+        stored, expired, opens, leaves = (
+            Signal(name=name) for name in ("stored", "expired", "opens", "leaves")
+        )
+        stores, expires = self.comes & store.mine, self.comes & self.full & expire.mine
+        m.d.sync += [
+            self.arrives.eq(self.comes),
+            stored.eq(stores),
+            expired.eq(expires),
+            opens.eq(stores & (head.lane == 0)),
+            leaves.eq(expires & (tail.lane == lanes - 1)),
         ]
-        self._advance(m, head, store)
-        self._advance(m, tail, expire)
-        # What counts is a clock enable, and which way it counts known before.
-        for number, more, less in ((count, store, expire), (span, opens, leaves)):
-            with m.If(more != less):
-                m.d.sync += number.eq(Mux(more, number + 1, number - 1))
-        with m.If(store):
-            m.d.sync += empty.eq(0)
-        with m.Elif(expire & (count == 1)):
-            m.d.sync += empty.eq(1)
-        with m.If(opens & ~leaves & (span == params.segment_words)):
-            m.d.sync += wraps.eq(1)
-        with m.Elif(leaves & ~opens):
-            m.d.sync += wraps.eq(0)
-        with m.If(self.clear):
-            m.d.sync += [head.eq(0), tail.eq(0), count.eq(0), span.eq(0)]
-            m.d.sync += [empty.eq(1), wraps.eq(0)]
+        for turn, event in ((store, self.comes), (expire, self.comes & self.full)):
+            m.d.comb += [turn.index.eq(self.index), turn.clear.eq(self.clear), turn.event.eq(event)]
+        too_close = Signal()
+        m.d.sync += too_close.eq(self.comes & (self.arrives | self.clear))
+        m.d.comb += Assert(~too_close, "tuples of a side come too close to each other")
 
-        after_tail = ~((Const(1, lanes + 1) << tail.lane) - 1)
-        before_head = (Const(1, lanes + 1) << head.lane) - 1
+        advance(m, head, stored, words, lanes)
+        advance(m, tail, expired, words, lanes)
+        extent = self._reach(m, opens, leaves)
+        alone, empty = payload_of(1, name="alone"), payload_of(1, name="empty")
+        after = Mux(tail.lane == lanes - 1, 0, tail.lane + 1)
+        # One tuple is left.
+        m.d.sync += alone.eq(extent.is_single & ~extent.wraps & (after == head.lane))
+        with m.If(stored | expired):
+            m.d.sync += empty.eq(~stored & alone)
+        with m.If(self.clear):
+            m.d.sync += [empty.eq(1), *(each.eq(0) for each in (*head, *tail) if _is_kept(each))]
+        m.d.comb += [
+            self.first_word.eq(tail.word),
+            self.extent.eq(extent),
+            self.is_empty.eq(empty),
+        ]
+        self._mask(m, head.lane, tail.lane, extent.wraps)
+        self._memories(m, head, tail, (stored, expired))
+        return m
+
+    def _reach(self, m: Module, opens: Signal, leaves: Signal) -> Any:
+        """Build how far the ring reaches, and would with a word more and with a word fewer."""
+        words, lanes = self.params.segment_words, self.params.lanes
+        layout = extent_layout(self.params)
+        extent, longer, shorter = (
+            payload_of(layout, name=name) for name in ("reach", "longer", "shorter")
+        )
+        is_single, is_short = extent.is_single, extent.is_short
+        more: Value = Cat(
+            one_more(extent.words), Const(0, 1), is_single & ~extent.words[0], is_single
+        )
+        fewer: Value = Cat(one_less(extent.words), Const(0, 1), is_short, ~extent.words[2:].any())
+        if lanes > 1:
+            # A word of one slot has no room for both ends.
+            wraps = extent.words == words
+            more = Mux(wraps, Cat(extent.words, Const(1, 1), is_single, is_short), more)
+            fewer = Mux(extent.wraps, Cat(extent.words, Const(0, 1), is_single, is_short), fewer)
+        m.d.sync += [longer.eq(more), shorter.eq(fewer)]
+        with m.If(opens ^ leaves):
+            m.d.sync += extent.eq(Mux(opens, longer.as_value(), shorter.as_value()))
+        with m.If(self.clear):
+            m.d.sync += extent.eq(layout.const({"is_single": 1, "is_short": 1}))
+        return extent
+
+    def _mask(self, m: Module, head_lane: Value, tail_lane: Value, wraps: Value) -> None:
+        """Build which slots of the word that is read are in the window."""
+        lanes = self.params.lanes
+        after_tail = ~((Const(1, lanes + 1) << tail_lane) - 1)
+        before_head = (Const(1, lanes + 1) << head_lane) - 1
         older = Mux(self.scan_first, after_tail[:lanes], ~Const(0, lanes))
-        whole = head.lane == 0
+        whole = head_lane == 0
         newer = Mux(self.scan_last & ~whole, before_head[:lanes], ~Const(0, lanes))
         both = after_tail[:lanes] | before_head[:lanes]
         mask = Mux(self.scan_first & wraps, both, older & newer)
@@ -163,39 +213,34 @@ class SubWindow(Component):
         closed = self.scan_last & ~self.scan_first & wraps
         m.d.sync += self.live.eq(Mux(closed, ~Const(0, lanes), mask))
 
+    def _memories(self, m: Module, head: Any, tail: Any, changes: tuple[Signal, Signal]) -> None:
+        """Build a memory for each lane, and look at the time of what expires."""
+        params, (stored, expired) = self.params, changes
         oldest = signal_of(self.body)
-        expired = payload_of(position_layout(params), name="expired")
-        for lane in range(lanes):
+        expiring_lane = payload_of(len(tail.lane), name="expiring_lane")
+        for lane in range(params.lanes):
             memory = lane_memory(params, self.body)
             m.submodules[f"lane{lane}"] = memory
             write, read = memory.write_port(), memory.read_port()
             m.d.comb += [
                 write.addr.eq(head.word),
                 write.data.eq(self.enter),
-                write.en.eq(store & (head.lane == lane)),
+                write.en.eq(stored & (head.lane == lane)),
                 read.addr.eq(self.scan_word),
                 self.slots[lane].eq(read.data),
             ]
-            with m.If(expired.lane == lane):
+            with m.If(expiring_lane == lane):
                 m.d.comb += oldest.eq(read.data)
         if params.timestamp_bits:
             expiring, now = Signal(name="expiring"), payload_of(params.timestamp_bits, name="now")
             m.d.sync += [
-                expiring.eq(expire),
-                expired.eq(tail),
+                expiring.eq(expired),
+                expiring_lane.eq(tail.lane),
                 now.eq(self.enter.ts),
                 self.evicted.eq(expiring & (oldest.end > now)),
             ]
-        return m
 
-    def _advance(self, m: Module, position: View, step: Value) -> None:
-        """Move a position by one slot round the ring."""
-        # A tool cannot know that the only lane is always the last one.
-        is_last = (position.lane == self.params.lanes - 1) | (self.params.lanes == 1)
-        with m.If(step & is_last):
-            m.d.sync += [
-                position.lane.eq(0),
-                position.word.eq(word_after(position.word, self.params.segment_words)),
-            ]
-        with m.Elif(step):
-            m.d.sync += position.lane.eq(position.lane + 1)
+
+def _is_kept(part: Value) -> bool:
+    """Return whether a part of a position is a register."""
+    return isinstance(part, Signal)

@@ -16,7 +16,6 @@ from streamjoin_hw.rtl.split.core import SplitCore, split_core_members
 from streamjoin_hw.rtl.split.groups.combiner import GroupCombiner
 from streamjoin_hw.rtl.split.groups.counter import SIZE_BITS, GroupCounter
 from streamjoin_hw.rtl.split.layouts import (
-    is_single,
     ordered_port,
     routed_layout,
     row_bits,
@@ -122,10 +121,14 @@ class SplitArray(Component):
         queued = QUEUED_TUPLES if params.has_shared_comparators else LANDING_PLACES
         if not has_root_queues(params):
             queued = max(queued, queue_places(params))
-        # With one probe slot a tuple lies in a register while it is decided about.
-        deciding = () if is_single(params) else ("side", "full")
         left, right = (
-            Spread(routed_layout(params), params.cores, params.merge_arity, queued, deciding)
+            Spread(
+                routed_layout(params),
+                params.cores,
+                params.merge_arity,
+                queued,
+                deciding=("side", "full"),
+            )
             for _ in range(2)
         )
         m.submodules.left_spread, m.submodules.right_spread = left, right

@@ -1,13 +1,16 @@
 """What a half of a core is to do next: probes side by side, and what changes between them."""
 
-from amaranth.hdl import Module, Signal
+from typing import Any
+
+from amaranth.hdl import Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
 from streamjoin_common.contract import DesignParams
-from streamjoin_hw.rtl.split.layouts import body_layout, routed_layout
-from streamjoin_hw.rtl.streams import Component, View, payload_of, registers_of
+from streamjoin_hw.rtl.split.layouts import body_layout, is_single, routed_layout
+from streamjoin_hw.rtl.split.subwindow import SubWindow, left_bits, range_layout
+from streamjoin_hw.rtl.streams import Component, View, payload_of, registers_of, signal_of
 from streamjoin_hw.rtl.turn import Turn
 
 
@@ -37,6 +40,45 @@ def group_members(params: DesignParams) -> dict[str, int]:
     matches nothing, a star alone is owed for probes of batches before.
     """
     return {"ends": params.probes, "blank": 1} if params.has_groups else {}
+
+
+def pass_plan(m: Module, ring: SubWindow, collector: Any, masked: Value) -> Any:
+    """Return what a pass for what a collector has is to look at if it begins now."""
+    params, batch = ring.params, collector.batch
+    layout = data.StructLayout(
+        {
+            "range": range_layout(params),
+            **dict.fromkeys(("probing", "filled", "none", "last", "second_last"), 1),
+            "left": left_bits(params),
+        }
+    )
+    plan = signal_of(layout)
+    probing = batch.count != 0
+    none = masked
+    if params.has_groups:
+        # A blank probe alone has nothing to look at.
+        none = none | (batch.blank & (batch.count == 1))
+    # Where a batch is one probe, a pass that is to find nothing walks through as many words.
+    skips = Const(0, 1) if is_single(params) else none
+    words, is_none, is_few = (
+        Mux(skips, 0, ring.range.words),
+        ring.few[0] | skips,
+        ring.few[1] | skips,
+    )
+    looks_back = collector.expire if params.timestamp_bits else Const(0, 1)
+    m.d.comb += [
+        plan.range.eq(ring.range),
+        plan.range.words.eq(words),
+        plan.probing.eq(probing),
+        plan.filled.eq(probing & ~is_none & ~none if is_single(params) else probing & ~is_none),
+        # A pass of no word still ends for its probes; one without probes reads the tuple
+        # that expires, if anybody wants to know its time.
+        plan.left.eq(ring.rest if is_single(params) else Mux(probing, words | is_none, looks_back)),
+        plan.none.eq(~probing & ~looks_back),
+        plan.last.eq(Mux(probing, is_few, looks_back)),
+        plan.second_last.eq(ring.few[2]),
+    ]
+    return plan
 
 
 class Collector(Component):
@@ -191,7 +233,8 @@ class SingleCollector(Component):
     what changes the window behind a probe waits for the next batch. So a pass looks at the window
     that its probe met and at nothing else, and what expires with a batch can be written over as it
     begins. What is decided about a tuple decides nothing in front: it lies in a register meanwhile,
-    so that one is taken in two cycles.
+    so that one is taken in two cycles. What it does if it need not wait, and whether it has to, is
+    worked out as it is taken.
 
     Parameters
     ----------
@@ -207,7 +250,8 @@ class SingleCollector(Component):
     clear : In(1)
         Begin to count anew; needed once before the first tuple.
     i : In(stream.Signature(routed_layout(params)))
-        Tuples of both sides in arrival order. ``ready`` is a register.
+        Tuples of both sides in arrival order. ``ready`` is a register, and ``side`` and ``full``
+        come from registers.
     begin : In(1)
         The batch is taken over; a new one begins. The probe itself stays a cycle longer.
     waiting : Out(1)
@@ -251,30 +295,53 @@ class SingleCollector(Component):
     def elaborate(self, _platform: object) -> Module:
         """Build the turns and the registers of a batch."""
         m = Module()
-        idle, probing = Signal(init=1), Signal()
+        # One of these is 1: no tuple is here, a probe is, a change of the window is. Of that also
+        # what it does here.
+        idle, asks, changes = Signal(init=1), Signal(name="asks"), Signal(name="changes")
+        stores, expires = Signal(name="stores"), Signal(name="expires")
+        probing = Signal()
         arrived = payload_of(self.i.payload.shape())
         probe = payload_of(body_layout(self.params, 1 - self.side))
         enter = payload_of(self.enter.shape())
-        is_probe = Signal()
+        is_change, comes = self.i.p.side == self.side, idle & self.i.valid
         turns = {}
-        for name in ("storing", "expiring"):
-            m.submodules[name] = turns[name] = turn = Turn(self.params.cores)
-            m.d.comb += [turn.index.eq(self.index), turn.clear.eq(self.clear)]
-        # What does not depend on the tuple is known before the tuple is; and of what decides
-        # about a register no more is asked than that one has to know.
-        no_store = turns["storing"].mine & (probing | self.store)
-        no_expiry = turns["expiring"].mine & (probing | self.expire)
-        refused = no_store | (no_expiry & arrived.full)
-        changes = ~idle & ~is_probe
-        decided = (is_probe & ~probing) | (~is_probe & ~refused)
-        m.d.sync += idle.eq((idle & ~self.i.valid) | (~idle & decided) | self.clear)
+        for name, event in (
+            ("storing", comes & is_change),
+            ("expiring", comes & is_change & self.i.p.full),
+        ):
+            m.submodules[name] = turns[name] = turn = Turn(self.params.cores, is_late=True)
+            m.d.comb += [
+                turn.index.eq(self.index),
+                turn.clear.eq(self.clear),
+                turn.event.eq(event),
+            ]
+        # A probe keeps all behind it waiting, a tuple to store or that expires its like. In the
+        # cycle in which a tuple is taken, and while one waits, a batch only becomes empty.
+        no_probe, no_store, no_expiry = (
+            payload_of(1, name=name) for name in ("no_probe", "no_store", "no_expiry")
+        )
+        stays = ~self.begin
+        m.d.sync += [
+            no_probe.eq(probing & stays),
+            no_store.eq((probing | self.store) & stays),
+            no_expiry.eq((probing | self.expire) & stays),
+        ]
+        refused = (stores & no_store) | (expires & no_expiry)
+        may_store = self.i.valid & is_change & turns["storing"].mine
+        may_expire = self.i.valid & is_change & self.i.p.full & turns["expiring"].mine
+        m.d.sync += [
+            idle.eq(
+                (idle & ~self.i.valid) | (asks & ~no_probe) | (changes & ~refused) | self.clear
+            ),
+            asks.eq(((comes & ~is_change) | (asks & no_probe)) & ~self.clear),
+            changes.eq(((comes & is_change) | (changes & refused)) & ~self.clear),
+            stores.eq(Mux(idle, may_store, stores & refused)),
+            expires.eq(Mux(idle, may_expire, expires & refused)),
+        ]
         with m.If(idle):
             m.d.sync += arrived.eq(self.i.payload)
         m.d.comb += [
-            is_probe.eq(arrived.side != self.side),
             self.i.ready.eq(idle),
-            turns["storing"].event.eq(changes & ~refused),
-            turns["expiring"].event.eq(changes & arrived.full & ~(no_store | no_expiry)),
             self.waiting.eq(probing | self.store | self.expire),
             self.busy.eq(self.waiting | ~idle),
             self.enter.eq(enter),
@@ -289,9 +356,9 @@ class SingleCollector(Component):
         with m.If(~self.store):
             m.d.sync += enter.eq(arrived.body[: enter.shape().size])
         for bit, sets in (
-            (probing, ~idle & is_probe & ~probing),
-            (self.store, turns["storing"].event & turns["storing"].mine),
-            (self.expire, turns["expiring"].event & turns["expiring"].mine),
+            (probing, asks & ~no_probe),
+            (self.store, stores & ~refused),
+            (self.expire, expires & ~refused),
         ):
             m.d.sync += bit.eq(((bit & ~self.begin) | sets) & ~self.clear)
         return m

@@ -14,7 +14,7 @@ from streamjoin_common.contract import DesignParams
 from streamjoin_hw.rtl.memory import lane_bits
 from streamjoin_hw.rtl.split.groups.rounds import Rounds
 from streamjoin_hw.rtl.split.hits import BANKS, hit_layout, index_of, long_list, short_list
-from streamjoin_hw.rtl.split.layouts import ordered_port, row_member, token_layout
+from streamjoin_hw.rtl.split.layouts import is_single, ordered_port, row_member, token_layout
 from streamjoin_hw.rtl.split.outlet import Outlet
 from streamjoin_hw.rtl.split.subwindow import word_bits
 from streamjoin_hw.rtl.streams import Component, View, payload_of, registers_of
@@ -149,8 +149,9 @@ class Emitter(Component):
         m = Module()
         params, shared = self.params, self.params.has_shared_comparators
         rounds, ordered, probe = self._turns()
-        active, closing, many, last_probe = (
-            Signal(name=name) for name in ("active", "closing", "many", "last_probe")
+        # The words of a batch are looked at; its last one was, and results are left to give.
+        looking, closing, many, last_probe = (
+            Signal(name=name) for name in ("looking", "closing", "many", "last_probe")
         )
         count = payload_of(len(self.count))
         alone: Any = Const(0, 1) if shared else self.alone
@@ -160,7 +161,7 @@ class Emitter(Component):
         keep = self._banks if shared else self._registers
         ready, take, next_count, probing, _ = batch = keep(m, outlet.probe)
         m.d.comb += [
-            take.eq(ready & ~active),
+            take.eq(ready & ~looking & ~closing),
             last_probe.eq(self._is_last(probe, count) if rounds is None else rounds.last),
             many.eq(ordered & ~alone & ~last_probe),
         ]
@@ -181,13 +182,13 @@ class Emitter(Component):
         )
         left = rest.left
         lowest = left & (~left + 1)[: len(left)]
-        step, ends, loads, nothing_left = (
-            Signal(name=name) for name in ("step", "ends", "loads", "nothing_left")
+        ends, loads, nothing_left = (
+            Signal(name=name) for name in ("ends", "loads", "nothing_left")
         )
         m.d.comb += [
-            nothing_left.eq((left == 0) | (step & (left == lowest))),
-            loads.eq(active & nothing_left & ~closing & ~empty),
-            ends.eq(active & (left == 0) & closing),
+            nothing_left.eq((left == 0) | (outlet.i.ready & (left == lowest))),
+            loads.eq(looking & nothing_left & ~empty),
+            ends.eq(closing & (left == 0)),
         ]
         seen = Signal(params.probes)
         wanted, leaves, chosen = self._choose(
@@ -202,15 +203,15 @@ class Emitter(Component):
             ]
             if params.order == "inner":
                 m.d.sync += rest.row.eq(next_word.row)
-        handed_on = lowest & step.replicate(len(left))
-        m.d.sync += left.eq(Mux(loads, chosen, left & ~handed_on))
+        m.d.sync += left.eq(Mux(loads, chosen, Mux(outlet.i.ready, left & ~lowest, left)))
 
         # The end of a probe's results, or a group's.
         given, finished = Signal(name="given"), Signal(name="finished")
-        m.d.comb += given.eq(ends & step)
+        m.d.comb += given.eq(ends & outlet.i.ready)
+        is_last = loads & next_word.last & leaves
         m.d.sync += [
-            active.eq(take | (active & ~finished)),
-            closing.eq((loads & next_word.last & leaves) | (closing & ~given)),
+            looking.eq(take | (looking & ~is_last) | (given & ~finished)),
+            closing.eq(is_last | (closing & ~given)),
         ]
         with m.If(given):
             with m.If(last_probe | ~ordered):
@@ -224,17 +225,16 @@ class Emitter(Component):
             m.d.comb += self.finished.eq(finished)
         else:
             self._alone(m, given, finished)
-            self._starve(m, active & many & (left == 0) & ~closing & empty, list_ports)
+            self._starve(m, looking & many & (left == 0) & empty, list_ports)
 
         m.d.comb += [
-            step.eq(outlet.i.ready & ((left != 0) | ends)),
             outlet.i.valid.eq((left != 0) | (ends & ordered)),
             outlet.i.p.lane.eq(index_of(lowest, params.lanes)),
             outlet.i.p.probe.eq(index_of(serving, params.probes)),
             outlet.probing.eq(probing),
         ]
         self._give(m, rest, outlet)
-        m.d.comb += self.busy.eq(active | ready | list_ports["held"] | self.o.valid)
+        m.d.comb += self.busy.eq(looking | closing | ready | list_ports["held"] | self.o.valid)
         return m
 
     def _turns(self) -> tuple[Rounds | None, Value, Any]:
@@ -271,13 +271,15 @@ class Emitter(Component):
 
     def _choose(
         self, m: Module, word: View, serves: tuple[Value, Any], seen: Signal
-    ) -> tuple[Signal, Signal, Value]:
+    ) -> tuple[Value, Value, Value]:
         """Choose whose matches in a word come next, whether the word is then done, and which.
 
         In order a word is looked at for one probe; else for each that has a match in it, in
         rounds for each of the round.
         """
         (ordered, probe), probes = serves, self.params.probes
+        if is_single(self.params):
+            return Const(1, 1), Const(1, 1), word.mask[0]
         matching, wanted, leaves = (
             Signal(probes, name="matching"),
             Signal(probes, name="wanted"),

@@ -27,20 +27,19 @@ from streamjoin_common.contract import SIDE_R, DesignParams
 from streamjoin_hw.rtl.chain.core import evicted_member
 from streamjoin_hw.rtl.memory import word_after
 from streamjoin_hw.rtl.predicates import matches, parts_of_a_match
-from streamjoin_hw.rtl.split.collector import Collector, SingleCollector, batch_layout
+from streamjoin_hw.rtl.split.collector import Collector, SingleCollector, batch_layout, pass_plan
 from streamjoin_hw.rtl.split.emitter import Emitter
 from streamjoin_hw.rtl.split.hits import hit_layout
 from streamjoin_hw.rtl.split.layouts import (
     is_single,
     ordered_port,
-    pass_words,
     ring_words,
     routed_layout,
     row_bits,
     token_layout,
 )
-from streamjoin_hw.rtl.split.subwindow import SubWindow, pass_plan, range_layout, word_bits
-from streamjoin_hw.rtl.streams import Component, payload_of
+from streamjoin_hw.rtl.split.subwindow import SubWindow, left_bits, range_layout, word_bits
+from streamjoin_hw.rtl.streams import Component, one_less, payload_of
 
 
 class Half(Component):
@@ -120,10 +119,7 @@ class Half(Component):
         # cycles, where to read in the first, what to compare with in the second.
         reads: Any = Signal(name="reads")
         reads_last = Signal()
-        m.d.comb += [
-            reads.eq(~w.none & ~emitter.nearly_full),
-            reads_last.eq(reads & w.last),
-        ]
+        m.d.comb += reads_last.eq(reads & w.last)
         # A batch waits until the one before it was taken, so that at most one tuple is stored
         # while results of a batch are given; without probes there is nothing to take. What the
         # emitter is given comes from a batch that waited.
@@ -136,9 +132,12 @@ class Half(Component):
             m.d.sync += due.eq(is_due & ~w.begin & ~self.clear)
             m.d.comb += w.begin.eq(due & (w.none | reads_last))
             # The key that the ring stores is late too: a pass of one word waits a cycle for it.
-            m.d.sync += w.early.eq(w.begin & plan.last & collector.store)
-            reads = reads & ~w.early
+            # Whether there is room for what is read is as late.
+            early = w.begin & plan.last & collector.store
+            m.d.sync += w.may_read.eq(~emitter.nearly_full & ~early)
+            m.d.comb += reads.eq(~w.none & w.may_read)
         else:
+            m.d.comb += reads.eq(~w.none & ~emitter.nearly_full)
             may_begin = (w.none | reads_last) & ~w.waits & ~emitter.alone & may_go
             if params.timestamp_bits:
                 # What has expired by its time is dropped before the ring changes again.
@@ -177,8 +176,9 @@ class Half(Component):
         for p in range(params.probes):
             m.d.comb += emitter.payloads[p].eq(w.batch.probes[p].payload)
         collects = collector.busy if is_single(params) else collector.waiting
+        # A batch that begins was waiting.
         working = collects | ~w.none | w.compares | w.waits | emitter.busy
-        m.d.sync += [self.busy.eq(working | w.begin), self.held.eq(emitter.nearly_full)]
+        m.d.sync += [self.busy.eq(working), self.held.eq(emitter.nearly_full)]
         return m
 
     def _walk(self, m: Module, w: "_Wires", parts: "_Parts", reads: Value) -> None:
@@ -198,6 +198,8 @@ class Half(Component):
                 w.none.eq(plan.none),
                 w.last.eq(plan.last),
             ]
+            if is_single(self.params):
+                m.d.sync += w.second_last.eq(plan.second_last)
             if self.params.order == "inner":
                 m.d.sync += w.row.eq(plan.range.row)
         words = Mux(w.range.words == 0, 1, w.range.words)
@@ -213,14 +215,18 @@ class Half(Component):
                 m.d.sync += w.row.eq(w.range.row)
         with m.Elif(reads):
             m.d.sync += [
-                w.left.eq(w.left - 1),
+                w.left.eq(one_less(w.left)),
                 w.none.eq(w.last),
-                w.last.eq(w.left == 2),
+                w.last.eq(w.second_last),
                 w.first.eq(0),
                 w.word.eq(word_after(w.word, ring_words(self.params))),
             ]
+            if is_single(self.params):
+                m.d.sync += w.second_last.eq(w.left == 1)
             if self.params.order == "inner":
                 m.d.sync += w.row.eq(w.row + self.params.lanes)
+        if not is_single(self.params):
+            m.d.comb += w.second_last.eq(w.left == 2)
 
         # The second cycle: the probes are still there.
         m.d.sync += w.loads.eq(w.begin & plan.probing)
@@ -263,6 +269,7 @@ class Half(Component):
             m.d.sync += [later.eq(now) for later, now in zip(w.parted, w.seen, strict=True)]
             seen = w.parted
         is_seen, last_seen, word_seen, *row_seen = seen
+        found = []
         for p in range(params.probes):
             probe = w.batch.probes[p]
             if params.has_groups:
@@ -277,6 +284,7 @@ class Half(Component):
                     compared = [w.live[lane] & ~w.old[lane], *parts_of_a_match(params, r, s)]
                     parts = payload_of(len(compared), name="parts")
                     m.d.sync += [parts.eq(Cat(*compared)), hit.mask[p][lane].eq(parts.all())]
+                    found.append(parts.all())
                     continue
                 counts = (
                     wanted
@@ -288,9 +296,14 @@ class Half(Component):
         m.d.sync += [hit.word.eq(word_seen), hit.last.eq(last_seen), w.compared.eq(is_seen)]
         if params.order == "inner":
             m.d.sync += [w.scanned_row.eq(w.row), hit.row.eq(*row_seen)]
+        push: Value = w.compared & (hit.mask.as_value().any() | hit.last)
+        if is_single(params):
+            # From a register: a word goes far into its list.
+            push = Signal(name="push")
+            m.d.sync += push.eq(is_seen & (Cat(*found).any() | last_seen))
         m.d.comb += [
             emitter.hit.eq(hit),
-            emitter.push.eq(w.compared & (hit.mask.as_value().any() | hit.last)),
+            emitter.push.eq(push),
             w.compares.eq(w.scanned | is_seen | w.compared | w.old.any()),
         ]
 
@@ -357,13 +370,15 @@ class _Wires:
         self.gives = Signal()
         # The words: how many are to be read, the next one, whether it is the first.
         self.range = payload_of(range_layout(params))
-        self.left = payload_of(bits_for(pass_words(params)))
+        self.left = payload_of(left_bits(params))
         self.none = Signal(init=1)
         self.last = Signal()
+        # One is left behind the next one. With one probe slot `left` counts those behind that.
+        self.second_last = Signal()
         self.word = payload_of(word_bits(params))
         self.first = payload_of(1)
-        # The word to be read is not written yet.
-        self.early = Signal()
+        # There is room for what is read, and it is written.
+        self.may_read = Signal()
         # Read a cycle ago.
         self.live, self.new = (payload_of(params.lanes, name=name) for name in ("live", "new"))
         self.old = Signal(params.lanes)

@@ -104,9 +104,10 @@ def short_list(
 def single_list(emitter: Any, m: Module, params: DesignParams) -> tuple[View, Value, Any]:
     """Build the list where a batch is one probe: nothing is looked at again.
 
-    A word more may be on its way to it: a comparison takes two cycles.
+    Two words more may be on their way to it: a comparison takes two cycles, and what says that room
+    is left is a cycle late.
     """
-    queue = ResultQueue(hit_layout(params), list_words(params), IN_FLIGHT + 1)
+    queue = ResultQueue(hit_layout(params), list_words(params), IN_FLIGHT + 2)
     m.submodules.words = queue
     ports = {name: Signal(name=name) for name in ("look", "rewind", "forget", "held")}
     m.d.comb += [

@@ -18,12 +18,29 @@ from streamjoin_hw.rtl.split.layouts import (
     row_bits,
     row_member,
 )
-from streamjoin_hw.rtl.streams import Component, View, payload_of, signal_of
+from streamjoin_hw.rtl.streams import (
+    Component,
+    View,
+    one_less,
+    one_more,
+    payload_of,
+    signal_of,
+)
 
 
 def word_bits(params: DesignParams) -> int:
     """Bits of a word number of a ring."""
     return bits_for(ring_words(params) - 1)
+
+
+def rest_bits(params: DesignParams) -> int:
+    """Bits of the number of words of a pass behind its first two."""
+    return bits_for(max(1, pass_words(params) - 2))
+
+
+def left_bits(params: DesignParams) -> int:
+    """Bits of the number of words that are left of a pass; with one probe slot, behind two."""
+    return rest_bits(params) if is_single(params) else bits_for(pass_words(params))
 
 
 def range_layout(params: DesignParams) -> data.StructLayout:
@@ -71,8 +88,8 @@ class SubWindow(Component):
         The tuple to store.
     range : Out(range_layout(params))
         With ``begin``: what the pass looks at, both the tuple that expires and the one stored.
-    few : Out(2)
-        Whether these are no words, and whether at most one.
+    few : Out(3), rest : Out
+        Whether these are no words, at most one, two; the words behind these.
     read_word : In(word_bits(params))
     slots : Out(ArrayLayout(key_layout, lanes))
         The word read a cycle ago. Where a batch is one probe, the tuple to store is not in it yet
@@ -94,6 +111,7 @@ class SubWindow(Component):
     enter: View
     range: View
     few: Signal
+    rest: Signal
     read_word: Signal
     slots: View
     stores: Signal
@@ -129,7 +147,8 @@ class SubWindow(Component):
                 **{name: In(1) for name in flags},
                 "enter": In(self.body),
                 "range": Out(range_layout(params)),
-                "few": Out(2),
+                "few": Out(3),
+                "rest": Out(rest_bits(params)),
                 **keys,
                 "fetch_word": In(word_bits(params)),
                 "fetch_lane": In(lane_bits(params)),
@@ -173,6 +192,7 @@ class SubWindow(Component):
             leaves.eq(moves & (tail["lane"] == lanes - 1)),
             self.range.words.eq(extent.words),
             self.few.eq(extent.few),
+            self.rest.eq(extent.rest),
             self.range.first_word.eq(tail["word"]),
             self.range.first_lane.eq(tail["lane"]),
             self.range.end_lane.eq(extent.end_lane),
@@ -191,8 +211,14 @@ class SubWindow(Component):
             ends = self.expire & (tail["lane"] == lanes - 1)
             begins = self.store & (head["lane"] == 0)
             for number, more, less in ((count, self.store, self.expire), (span, begins, ends)):
+                up, down = one_more(number), one_less(number)
+                if is_single(params):
+                    # At least a cycle is between two passes that begin.
+                    late_up, late_down = (payload_of(len(number), name=n) for n in ("up", "down"))
+                    m.d.sync += [late_up.eq(up), late_down.eq(down)]
+                    up, down = late_up, late_down
                 with m.If(self.begin & (more ^ less)):
-                    m.d.sync += number.eq(Mux(more, number + 1, number - 1))
+                    m.d.sync += number.eq(Mux(more, up, down))
         if params.order == "inner":
             row = payload_of(row_bits(params))
             m.d.comb += self.range.row.eq(row - tail["lane"])
@@ -218,7 +244,12 @@ class SubWindow(Component):
         """
         params, lanes = self.params, self.params.lanes
         layout = data.StructLayout(
-            {"words": self.range.words.shape(), "end_lane": lane_bits(params), "few": 2}
+            {
+                "words": self.range.words.shape(),
+                "rest": len(self.rest),
+                "end_lane": lane_bits(params),
+                "few": 3,
+            }
         )
 
         def extent(enters: Value) -> Value:
@@ -227,12 +258,15 @@ class SubWindow(Component):
             has_holes = lanes > 1 or params.timestamp_bits > 0
             none = (count == 0) & ~enters if has_holes else Const(0, 1)
             next_lane = Mux(head["lane"] == lanes - 1, 0, head["lane"] + 1)
+            by_two = Cat(span[0], one_less(span[1:]))
             return Cat(
                 Mux(none, 0, span + opens)[: len(self.range.words)],
+                Mux(opens, one_less(span), by_two)[: len(self.rest)],
                 Mux(enters, next_lane, head["lane"])[: lane_bits(params)],
                 # Not from the sum: much depends on it in the same cycle.
                 none | ((span == 0) & ~opens),
                 none | (span == 0) | ((span == 1) & ~opens),
+                ~none & Mux(opens, span == 1, span == 2),
             )
 
         given = signal_of(layout, name="extent")
@@ -358,41 +392,3 @@ class SubWindow(Component):
                 read.addr.eq(self.read_word),
                 self.slots[lane].eq(read.data),
             ]
-
-
-def pass_plan(m: Module, ring: SubWindow, collector: Any, masked: Value) -> Any:
-    """Return what a pass for what a collector has is to look at if it begins now."""
-    params, batch = ring.params, collector.batch
-    layout = data.StructLayout(
-        {
-            "range": range_layout(params),
-            **dict.fromkeys(("probing", "filled", "none", "last"), 1),
-            "left": bits_for(pass_words(params)),
-        }
-    )
-    plan = signal_of(layout)
-    probing = batch.count != 0
-    none = masked
-    if params.has_groups:
-        # A blank probe alone has nothing to look at.
-        none = none | (batch.blank & (batch.count == 1))
-    # Where a batch is one probe, a pass that is to find nothing walks through as many words.
-    skips = Const(0, 1) if is_single(params) else none
-    words, is_none, is_few = (
-        Mux(skips, 0, ring.range.words),
-        ring.few[0] | skips,
-        ring.few[1] | skips,
-    )
-    looks_back = collector.expire if params.timestamp_bits else Const(0, 1)
-    m.d.comb += [
-        plan.range.eq(ring.range),
-        plan.range.words.eq(words),
-        plan.probing.eq(probing),
-        plan.filled.eq(probing & ~is_none & ~none if is_single(params) else probing & ~is_none),
-        # A pass of no word still ends for its probes; one without probes reads the tuple
-        # that expires, if anybody wants to know its time.
-        plan.left.eq(Mux(probing, words | is_none, looks_back)),
-        plan.none.eq(~probing & ~looks_back),
-        plan.last.eq(Mux(probing, is_few, looks_back)),
-    ]
-    return plan
