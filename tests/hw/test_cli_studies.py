@@ -235,6 +235,29 @@ def test_rates_are_a_row_for_each_load(capsys: pytest.CaptureFixture[str]) -> No
     assert {row["verdict"] for row in rows} == {"exact"}
 
 
+def test_a_named_design_is_not_laid_over_the_usual_preset() -> None:
+    sentence = "give --preset NAME, or --param cores=COUNT"
+    with pytest.raises(UsageError, match=f"^{re.escape(sentence)}$"):
+        run("rate", "--param", "design=splitjoin")
+
+
+def test_rates_fit_a_screen_of_80_columns(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    words = ("--windows", "48", "--rates", "0,2", "--keys", "uniform", "--tuples", "3000")
+    assert run("rate", "--preset", "tiny-hash", *words) == 0
+    shown = capsys.readouterr()
+    lines = shown.out.splitlines()
+    assert max(map(len, lines)) <= 80
+    heading, _, *rows = lines[1:]
+    assert heading.split()[:3] == ["window", "keys", "sides"]
+    assert [row.split()[:4] for row in rows] == [
+        ["48", "uniform", "random", rate] for rate in ("0.0", "2.0")
+    ]
+    assert "not shown in 80 columns: seed" in shown.err
+
+
 @pytest.mark.parametrize("preset", ["tiny-split", "tiny-band"])
 def test_rates_of_scanning_cores_are_a_row_for_each_order_of_sides(
     preset: str, capsys: pytest.CaptureFixture[str]

@@ -19,6 +19,15 @@ USUAL_WINDOWS = "256,1024,8192"
 USUAL_RATES = "0,0.25,1,2,4"
 USUAL_KEYS = "uniform,zipf"
 
+HEADINGS = {
+    "match_rate": "match\nrate",
+    "owed_per_tuple": "owed\n/tuple",
+    "cycles_per_tuple": "cycles\n/tuple",
+    "comparisons_per_cycle": "compared\n/cycle",
+    "at_most": "at\nmost",
+}
+"""Headings of two lines, so that a row fits a screen of 80 columns."""
+
 
 def configure(action: argparse.ArgumentParser) -> None:
     """Add the flags."""
@@ -57,7 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
     from streamjoin_hw.studies.rate.loads import measure, most_comparisons
     from streamjoin_hw.studies.synth.record import max_comparisons
 
-    params = design_from(arguments.preset or USUAL_PRESET, arguments.param)
+    params = design_from(_preset(arguments), arguments.param)
     check_terms(params, bands=True)
     loads = _loads(arguments, params)
     folder = built_model(params)
@@ -86,10 +95,16 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(json.dumps(rows))
     else:
-        columns = tuple(name.replace("_", " ") for name in rows[0])
+        columns = tuple(HEADINGS.get(name, name) for name in rows[0])
         cells = [tuple("-" if cell is None else str(cell) for cell in row.values()) for row in rows]
-        print_table(columns, cells, {*columns} - {"keys", "sides", "verdict"})
+        print_table(columns, cells, {*columns} - {"keys", "sides", "verdict"}, ("seed", "peak"))
     return 0
+
+
+def _preset(arguments: argparse.Namespace) -> str | None:
+    """Return the preset: the usual one, unless another is named or a design without one."""
+    names_design = any(each.partition("=")[0].strip() == "design" for each in arguments.param)
+    return arguments.preset or (None if names_design else USUAL_PRESET)
 
 
 def _loads(arguments: argparse.Namespace, params: DesignParams) -> "list[Load]":

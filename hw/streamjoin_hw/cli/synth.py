@@ -176,13 +176,13 @@ def _stored(arguments: argparse.Namespace) -> int:
         flags = {file: {"is_current": current[file]} for file in current}
         print(json.dumps([{"name": f.stem, **flags.get(f, {}), **r} for f, r in records.items()]))
     else:
-        columns = ["record", "part", "LUT", "clock", "compared a cycle"]
+        columns = ["record", "part", "LUT", "clock", "compared\n/cycle"]
         columns += ["current"] if current else []
         lines = []
         for file, plain in records.items():
             verdict = ["yes" if current[file] else "no"] if current else []
             lines.append([file.stem, *_stored_row(plain), *verdict])
-        print_table(columns, lines, {"LUT", "clock", "compared a cycle"})
+        print_table(columns, lines, {"LUT", "clock", "compared\n/cycle"})
         if not current:
             say("to see which of them are of a design that has changed since, add --compare")
     for file, is_current in current.items():

@@ -283,6 +283,7 @@ PROOFS = {
         LATE_END,
         quick_depth=22,
         depth=28,
+        fault_depth=32,
     ),
     "lookup-stalls": Proof(
         "looked up: owed pairs are given once and in order, any gaps, stalls and clears",
