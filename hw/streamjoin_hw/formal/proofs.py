@@ -56,13 +56,11 @@ class Proof:
         Makes it anew.
     fault : Fault
         The same search must find a counterexample in the design with this fault.
-    quick_depth, depth : int
-        Cycles searched by the tests, and in full. An inductive proof holds for any number of
-        cycles; its depth is that of the search from reset, and of the induction.
-    fault_depth : int
-        Cycles in which the fault is searched, where it takes more than ``depth`` to show.
+    quick_depth, depth, fault_depth : int
+        Cycles searched by the tests, in full, and for the fault if it takes more to show. That of
+        an inductive proof is the depth of the search from reset, and of the induction.
     inductive : bool
-        Whether the claims are proven for any number of cycles.
+        The claims are proven for any number of cycles.
     paths : tuple of Path
         Combinational paths that must not be there; a proof has these or a depth.
     """
@@ -282,8 +280,7 @@ PROOFS = {
         partial(ArrayMeeting, 2, 1, 1, 2, 2, dense=True, forward="fast", times=(2, 1)),
         LATE_END,
         quick_depth=22,
-        depth=28,
-        fault_depth=32,
+        depth=32,
     ),
     "lookup-stalls": Proof(
         "looked up: owed pairs are given once and in order, any gaps, stalls and clears",
@@ -326,6 +323,7 @@ PROOFS = {
         NO_DRAIN,
         quick_depth=30,
         depth=35,
+        fault_depth=42,
     ),
     "group-passage": Proof(
         "groups: every tuple is given once, with its side, the end with the last",
