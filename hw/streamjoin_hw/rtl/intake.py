@@ -204,7 +204,7 @@ class _Wires:
         self.flushes = Signal()
         self.punctuates = Signal()
         self.done = Signal()
-        # Both windows are legal; it is known of those of now.
+        # Both windows are legal, and this is known of the windows as they are now.
         self.legal = Signal()
         self.settled = Signal()
         # Tuples may come, by the state of a cycle ago.

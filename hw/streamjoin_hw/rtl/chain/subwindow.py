@@ -41,9 +41,9 @@ def words_bits(params: DesignParams) -> int:
 def extent_layout(params: DesignParams) -> data.StructLayout:
     """Layout of how far a sub-window reaches.
 
-    So many ``words`` are read by a scan: at most one if ``is_single``, two if ``is_short``. The
-    ring ``wraps`` where its oldest and its newest tuple lie in the same word and it is all but
-    full; this word is read once.
+    So many ``words`` are read by a scan: at most one if ``is_single``, at most two if
+    ``is_short``. The ring ``wraps`` where its oldest and its newest tuple lie in the same word and
+    it is all but full; this word is read once.
     """
     return data.StructLayout(
         {"words": words_bits(params), "wraps": 1, "is_single": 1, "is_short": 1}
@@ -136,7 +136,7 @@ class SubWindow(Component):
         # Where the next tuple is stored, and where the oldest one is. `clear` alone resets what is
         # here: beside the domain's reset it would pass a LUT.
         head, tail = (position_of(self.params, name) for name in ("head", "tail"))
-        # What a tuple does is decided as it comes: that the oldest one expires, that it is stored,
+        # What a tuple does is decided as it comes: that it is stored, that the oldest one expires,
         # that it opens a word, that the oldest word is left.
         stored, expired, opens, leaves = (
             Signal(name=name) for name in ("stored", "expired", "opens", "leaves")
@@ -165,7 +165,8 @@ class SubWindow(Component):
         with m.If(stored | expired):
             m.d.sync += empty.eq(~stored & alone)
         with m.If(self.clear):
-            m.d.sync += [empty.eq(1), *(each.eq(0) for each in (*head, *tail) if _is_kept(each))]
+            parts = [each for each in (*head, *tail) if isinstance(each, Signal)]
+            m.d.sync += [empty.eq(1), *(each.eq(0) for each in parts)]
         m.d.comb += [
             self.first_word.eq(tail.word),
             self.extent.eq(extent),
@@ -239,8 +240,3 @@ class SubWindow(Component):
                 now.eq(self.enter.ts),
                 self.evicted.eq(expiring & (oldest.end > now)),
             ]
-
-
-def _is_kept(part: Value) -> bool:
-    """Return whether a part of a position is a register."""
-    return isinstance(part, Signal)

@@ -295,8 +295,8 @@ class SingleCollector(Component):
     def elaborate(self, _platform: object) -> Module:
         """Build the turns and the registers of a batch."""
         m = Module()
-        # One of these is 1: no tuple is here, a probe is, a change of the window is. Of that also
-        # what it does here.
+        # One of these is 1: no tuple is here, a probe is, or a change of the window. Of a change
+        # also whether it is stored in this core, and makes its oldest tuple expire.
         idle, asks, changes = Signal(init=1), Signal(name="asks"), Signal(name="changes")
         stores, expires = Signal(name="stores"), Signal(name="expires")
         probing = Signal()
