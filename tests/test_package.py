@@ -18,7 +18,7 @@ from streamjoin_common.documents import read_toml
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE_ROOTS = ("common", "host", "hw", "datagen", "spark", "notebooks")
 SHIPPED = ("benchmarks", "constraints", "hw/boards", "hw/ip")
-DEADLINE_S, INSTALL_DEADLINE_S = 120, 900
+DEADLINE_S, INSTALL_DEADLINE_S = 240, 900
 
 
 class Built(NamedTuple):

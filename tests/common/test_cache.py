@@ -13,7 +13,7 @@ from streamjoin_common.storage import CacheError, cache, steps, trust
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 NOBODY = 65534
-DEADLINE_S = 120
+DEADLINE_S = 240
 
 
 @pytest.fixture

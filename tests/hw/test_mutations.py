@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from tests.hw.mutations import MUTATIONS, TABLES, run
 
-DEADLINE_S = 120
+DEADLINE_S = 240
 
 
 @pytest.mark.parametrize("name", MUTATIONS)
