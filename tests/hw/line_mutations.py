@@ -153,7 +153,7 @@ LINE_MUTATIONS = {
             "a core is cleared when the first tuples are in it",
         ),
         "test_handshake.py::test_inputs_are_exact_over_several_lines_of_cores[fast]",
-        "pairs missing",
+        "come too close to each other",
     ),
     "or-forgets-a-line": Mutation(
         Fault(
