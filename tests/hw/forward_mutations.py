@@ -105,7 +105,7 @@ FORWARD_MUTATIONS = {
         "test_handshake.py::test_one_key_everywhere_never_overflows_a_fifo[fast]",
         "a result FIFO overflowed",
     ),
-    "turn-late-goes-on": Mutation(
+    "turn-a-tuple-early": Mutation(
         Fault(
             "rtl.turn",
             "mine.eq(left == 0)",

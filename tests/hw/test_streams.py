@@ -3,10 +3,11 @@
 from typing import Any
 
 import pytest
+from amaranth.hdl import Module, Signal
 from amaranth.lib import data
 from tests.hw.checks import give, nothing_more, pauses, simulate, take
 
-from streamjoin_hw.rtl.streams import PingPongReg, PipeReg
+from streamjoin_hw.rtl.streams import GATED_BITS, PingPongReg, PipeReg, one_less, one_more
 
 LAYOUT = data.StructLayout({"value": 16})
 STAGES = pytest.mark.parametrize("kind", [PipeReg, PingPongReg])
@@ -62,3 +63,20 @@ def test_no_path_runs_through_it_within_a_cycle(kind: Any) -> None:
         assert ctx.get(stage.i.ready)
 
     simulate(stage, testbench)
+
+
+@pytest.mark.parametrize("bits", [1, 2, GATED_BITS, GATED_BITS + 1])
+def test_a_number_goes_up_and_down_by_one_and_round(bits: int) -> None:
+    m = Module()
+    number, more, less = (Signal(bits, name=name) for name in ("number", "more", "less"))
+    m.d.comb += [more.eq(one_more(number)), less.eq(one_less(number))]
+    m.d.sync += number.eq(number + 1)
+
+    async def testbench(ctx: Any) -> None:
+        many = 1 << bits
+        for value in range(many):
+            expected = (value, (value + 1) % many, (value - 1) % many)
+            assert tuple(map(ctx.get, (number, more, less))) == expected
+            await ctx.tick()
+
+    simulate(m, testbench)

@@ -235,7 +235,8 @@ class Matcher(Component):
     Members
     -------
     scan : In(1)
-        A word's address is given to memory in this cycle; the others are of the cycle after.
+        A word's address is given to memory in this cycle; the others are of the cycle after. It may
+        be 1 in more cycles, and only ``busy`` follows it.
     r_slots, s_slots : In(ArrayLayout(slot_layout, lanes))
         Words of R and of S.
     r_live, s_live : In(lanes)

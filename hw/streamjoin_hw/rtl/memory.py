@@ -55,26 +55,40 @@ class Position(NamedTuple):
     word: Signal
     lane: Signal | Const
 
+    @property
+    def registers(self) -> list[Signal]:
+        """The parts that change."""
+        return [each for each in self if isinstance(each, Signal)]
 
-def position_of(params: DesignParams, name: str) -> Position:
-    """Make the registers of a slot of a segment."""
-    lane = payload_of(lane_bits(params), name=f"{name}_lane")
-    # Synthesis is not to wonder which lane it is if there is one.
-    is_known = params.lanes == 1
+    def becomes(self, other: "Position") -> list[Any]:
+        """Assign the position of another slot of the same ring."""
+        parts = zip(self.registers, other.registers, strict=True)
+        return [part.eq(to) for part, to in parts]
+
+
+def position_of(bits: int, lanes: int, name: str) -> Position:
+    """Make the registers of a slot's position in a ring whose words have numbers of so many bits.
+
+    Synthesis is not to wonder which lane it is if there is one.
+    """
+    lane = bits_for(lanes - 1)
     return Position(
-        payload_of(word_bits(params), name=f"{name}_word"),
-        Const(0, len(lane)) if is_known else lane,
+        payload_of(bits, name=f"{name}_word"),
+        Const(0, lane) if lanes == 1 else payload_of(lane, name=f"{name}_lane"),
     )
 
 
 def advance(m: Module, position: Position, step: Value, words: int, lanes: int) -> None:
     """Move a position by one slot round a ring of so many words."""
-    with m.If(step & (position.lane == lanes - 1)):
-        m.d.sync += position.word.eq(word_after(position.word, words))
-    if isinstance(position.lane, Signal):
+    word, lane = position
+    if isinstance(lane, Const):
         with m.If(step):
-            last = position.lane == lanes - 1
-            m.d.sync += position.lane.eq(Mux(last, 0, position.lane + 1))
+            m.d.sync += word.eq(word_after(word, words))
+        return
+    with m.If(step & (lane == lanes - 1)):
+        m.d.sync += [lane.eq(0), word.eq(word_after(word, words))]
+    with m.Elif(step):
+        m.d.sync += lane.eq(lane + 1)
 
 
 RAM_STYLES = {

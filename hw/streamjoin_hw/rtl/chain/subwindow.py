@@ -21,7 +21,7 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
 from streamjoin_common.contract import DesignParams
-from streamjoin_hw.rtl.memory import advance, lane_memory, position_of, word_bits
+from streamjoin_hw.rtl.memory import Position, advance, lane_memory, position_of, word_bits
 from streamjoin_hw.rtl.streams import (
     Component,
     View,
@@ -135,7 +135,7 @@ class SubWindow(Component):
         m.submodules.store, m.submodules.expire = store, expire
         # Where the next tuple is stored, and where the oldest one is. `clear` alone resets what is
         # here: beside the domain's reset it would pass a LUT.
-        head, tail = (position_of(self.params, name) for name in ("head", "tail"))
+        head, tail = (position_of(word_bits(self.params), lanes, name) for name in ("head", "tail"))
         # What a tuple does is decided as it comes: that it is stored, that the oldest one expires,
         # that it opens a word, that the oldest word is left.
         stored, expired, opens, leaves = (
@@ -165,8 +165,7 @@ class SubWindow(Component):
         with m.If(stored | expired):
             m.d.sync += empty.eq(~stored & alone)
         with m.If(self.clear):
-            parts = [each for each in (*head, *tail) if isinstance(each, Signal)]
-            m.d.sync += [empty.eq(1), *(each.eq(0) for each in parts)]
+            m.d.sync += [empty.eq(1), *(each.eq(0) for each in (*head.registers, *tail.registers))]
         m.d.comb += [
             self.first_word.eq(tail.word),
             self.extent.eq(extent),
@@ -214,7 +213,9 @@ class SubWindow(Component):
         closed = self.scan_last & ~self.scan_first & wraps
         m.d.sync += self.live.eq(Mux(closed, ~Const(0, lanes), mask))
 
-    def _memories(self, m: Module, head: Any, tail: Any, changes: tuple[Signal, Signal]) -> None:
+    def _memories(
+        self, m: Module, head: Position, tail: Position, changes: tuple[Signal, Signal]
+    ) -> None:
         """Build a memory for each lane, and look at the time of what expires."""
         params, (stored, expired) = self.params, changes
         oldest = signal_of(self.body)

@@ -8,7 +8,14 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
 from streamjoin_common.contract import DesignParams
-from streamjoin_hw.rtl.memory import lane_bits, memory_of, word_after
+from streamjoin_hw.rtl.memory import (
+    Position,
+    advance,
+    lane_bits,
+    memory_of,
+    position_of,
+    word_after,
+)
 from streamjoin_hw.rtl.split.layouts import (
     body_layout,
     is_single,
@@ -163,7 +170,7 @@ class SubWindow(Component):
         m = Module()
         params, lanes = self.params, self.params.lanes
         # `clear` alone resets what is here: beside the domain's reset it would pass a LUT.
-        head, tail = self._position("head"), self._position("tail")
+        head, tail = (position_of(word_bits(params), lanes, name) for name in ("head", "tail"))
         count = payload_of(range(pass_words(params) * lanes))
         # Words from the oldest tuple's to the one that the next tuple is stored in, if that holds
         # a tuple or held one since it was entered.
@@ -188,19 +195,19 @@ class SubWindow(Component):
         opens, leaves = Signal(name="opens"), Signal(name="leaves")
         extent = self._extent(m, head, count, span, enters)
         m.d.comb += [
-            opens.eq(enters & (head["lane"] == 0)),
-            leaves.eq(moves & (tail["lane"] == lanes - 1)),
+            opens.eq(enters & (head.lane == 0)),
+            leaves.eq(moves & (tail.lane == lanes - 1)),
             self.range.words.eq(extent.words),
             self.few.eq(extent.few),
             self.rest.eq(extent.rest),
-            self.range.first_word.eq(tail["word"]),
-            self.range.first_lane.eq(tail["lane"]),
+            self.range.first_word.eq(tail.word),
+            self.range.first_lane.eq(tail.lane),
             self.range.end_lane.eq(extent.end_lane),
             self.range.old.eq(expires),
             self.range.new.eq(enters),
         ]
-        self._advance(m, head, stores)
-        self._advance(m, tail, moves)
+        advance(m, head, stores, ring_words(params), lanes)
+        advance(m, tail, moves, ring_words(params), lanes)
         if params.timestamp_bits:
             m.d.sync += [
                 count.eq(count + stores - moves),
@@ -208,8 +215,8 @@ class SubWindow(Component):
             ]
         else:
             # Which way it counts is known before it is decided that a pass begins.
-            ends = self.expire & (tail["lane"] == lanes - 1)
-            begins = self.store & (head["lane"] == 0)
+            ends = self.expire & (tail.lane == lanes - 1)
+            begins = self.store & (head.lane == 0)
             for number, more, less in ((count, self.store, self.expire), (span, begins, ends)):
                 up, down = one_more(number), one_less(number)
                 if is_single(params):
@@ -221,22 +228,22 @@ class SubWindow(Component):
                     m.d.sync += number.eq(Mux(more, up, down))
         if params.order == "inner":
             row = payload_of(row_bits(params))
-            m.d.comb += self.range.row.eq(row - tail["lane"])
+            m.d.comb += self.range.row.eq(row - tail.lane)
             m.d.sync += row.eq(row + moves)
         if params.timestamp_bits:
             gone = [(count, -self.drop_slots), (ahead, self.drop_slots)]
             gone += [(row, self.drop_slots)] if params.order == "inner" else []
             self._drop(m, head, tail, span, gone)
-        cleared = [*head.values(), *tail.values(), count, span]
+        cleared = [*head.registers, *tail.registers, count, span]
         cleared += [ahead] if params.timestamp_bits else []
         cleared += [row] if params.order == "inner" else []
         with m.If(self.clear):
-            m.d.sync += [each.eq(0) for each in cleared if isinstance(each, Signal)]
+            m.d.sync += [each.eq(0) for each in cleared]
 
         self._memories(m, head, stores)
         return m
 
-    def _extent(self, m: Module, head: Any, count: Signal, span: Signal, enters: Value) -> Any:
+    def _extent(self, m: Module, head: Position, count: Signal, span: Signal, enters: Value) -> Any:
         """Return how many words a pass reads, with or without a tuple that is stored.
 
         Where a batch is one probe it was worked out for both a cycle ago: no sum and no comparison
@@ -253,16 +260,16 @@ class SubWindow(Component):
         )
 
         def extent(enters: Value) -> Value:
-            opens = enters & (head["lane"] == 0)
+            opens = enters & (head.lane == 0)
             # A word of one slot holds a tuple if it is counted.
             has_holes = lanes > 1 or params.timestamp_bits > 0
             none = (count == 0) & ~enters if has_holes else Const(0, 1)
-            next_lane = Mux(head["lane"] == lanes - 1, 0, head["lane"] + 1)
+            next_lane = Mux(head.lane == lanes - 1, 0, head.lane + 1)
             by_two = Cat(span[0], one_less(span[1:]))
             return Cat(
                 Mux(none, 0, span + opens)[: len(self.range.words)],
                 Mux(opens, one_less(span), by_two)[: len(self.rest)],
-                Mux(enters, next_lane, head["lane"])[: lane_bits(params)],
+                Mux(enters, next_lane, head.lane)[: lane_bits(params)],
                 # Not from the sum: much depends on it in the same cycle.
                 none | ((span == 0) & ~opens),
                 none | (span == 0) | ((span == 1) & ~opens),
@@ -279,53 +286,31 @@ class SubWindow(Component):
         return given
 
     def _drop(
-        self, m: Module, head: Any, tail: Any, span: Signal, gone: list[tuple[Signal, Value]]
+        self,
+        m: Module,
+        head: Position,
+        tail: Position,
+        span: Signal,
+        gone: list[tuple[Signal, Value]],
     ) -> None:
         """Drop the oldest word, or all; ``gone`` are the numbers that count what is dropped."""
         with m.If(self.drop):
             m.d.sync += [number.eq(number + by) for number, by in gone]
             with m.If(self.drop_all):
-                m.d.sync += [tail["word"].eq(head["word"]), tail["lane"].eq(head["lane"])]
+                m.d.sync += tail.becomes(head)
             with m.Else():
-                m.d.sync += [tail["lane"].eq(0), span.eq(span - 1)]
-                m.d.sync += tail["word"].eq(self._after(tail["word"]))
+                m.d.sync += [each.eq(0) for each in tail.registers[1:]]
+                m.d.sync += span.eq(span - 1)
+                m.d.sync += tail.word.eq(word_after(tail.word, ring_words(self.params)))
 
-    def _position(self, name: str) -> dict[str, Any]:
-        """Make the registers of a slot's position."""
-        lane = payload_of(lane_bits(self.params), name=f"{name}_lane")
-        # Synthesis is not to wonder which lane it is if there is one.
-        is_known = self.params.lanes == 1 and not self.params.timestamp_bits
-        return {
-            "word": payload_of(word_bits(self.params), name=f"{name}_word"),
-            "lane": Const(0, len(lane)) if is_known else lane,
-        }
-
-    def _after(self, word: Signal) -> Any:
-        """Return the word after one."""
-        return word_after(word, ring_words(self.params))
-
-    def _advance(self, m: Module, position: dict[str, Any], step: Signal) -> None:
-        """Move a position by one slot round the ring."""
-        if isinstance(position["lane"], Const):
-            with m.If(step):
-                m.d.sync += position["word"].eq(self._after(position["word"]))
-            return
-        with m.If(step & (position["lane"] == self.params.lanes - 1)):
-            m.d.sync += [
-                position["lane"].eq(0),
-                position["word"].eq(self._after(position["word"])),
-            ]
-        with m.Elif(step):
-            m.d.sync += position["lane"].eq(position["lane"] + 1)
-
-    def _memories(self, m: Module, head: dict[str, Any], stores: Signal) -> None:
+    def _memories(self, m: Module, head: Position, stores: Signal) -> None:
         """Build one memory of keys a lane, and the one of payloads."""
         params = self.params
         if params.has_shared_comparators:
             m.d.comb += [
                 self.stores.eq(stores),
-                self.head_word.eq(head["word"]),
-                self.head_lane.eq(head["lane"]),
+                self.head_word.eq(head.word),
+                self.head_lane.eq(head.lane),
             ]
         elif is_single(params):
             # That one is stored is decided late. It is known in the cycle after: `store`, which but
@@ -333,10 +318,8 @@ class SubWindow(Component):
             stores_soon, known = Signal(name="stores_soon"), Signal(name="known")
             m.d.sync += stores_soon.eq(self.store & ~self.clear)
             m.d.comb += known.eq(stores_soon & ~self.store)
-            before = self._position("before")
-            m.d.sync += [
-                each.eq(head[name]) for name, each in before.items() if isinstance(each, Signal)
-            ]
+            before = position_of(word_bits(params), params.lanes, "before")
+            m.d.sync += before.becomes(head)
             self._keys(m, before, known)
         else:
             self._keys(m, head, stores)
@@ -346,7 +329,7 @@ class SubWindow(Component):
         payloads: Any = memory_of(params.window_memory, params.payload_bits, depth)
         m.submodules.payloads = payloads
         write, read = payloads.write_port(), payloads.read_port()
-        slot: Value = Cat(head["lane"][:used], head["word"])
+        slot: Value = Cat(head.lane[:used], head.word)
         payload, due = self.enter.payload, stores
         if is_single(params):
             slot, payload, due = self._later(m, slot, known)
@@ -375,7 +358,7 @@ class SubWindow(Component):
             m.d.sync += [at.eq(slot), payload.eq(self.enter.payload)]
         return at, payload, due
 
-    def _keys(self, m: Module, head: dict[str, Any], stores: Signal) -> None:
+    def _keys(self, m: Module, head: Position, stores: Signal) -> None:
         """Build one memory of keys a lane."""
         params = self.params
         entering = signal_of(self.key)
@@ -386,9 +369,9 @@ class SubWindow(Component):
             m.submodules[f"lane{lane}"] = memory
             write, read = memory.write_port(), memory.read_port()
             m.d.comb += [
-                write.addr.eq(head["word"]),
+                write.addr.eq(head.word),
                 write.data.eq(entering),
-                write.en.eq(stores & (head["lane"] == lane)),
+                write.en.eq(stores & (head.lane == lane)),
                 read.addr.eq(self.read_word),
                 self.slots[lane].eq(read.data),
             ]

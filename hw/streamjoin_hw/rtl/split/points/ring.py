@@ -6,7 +6,7 @@ from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib.wiring import In, Out
 
 from streamjoin_common.contract import DesignParams
-from streamjoin_hw.rtl.memory import lane_bits, memory_of
+from streamjoin_hw.rtl.memory import Position, advance, lane_bits, memory_of
 from streamjoin_hw.rtl.split.layouts import ring_words, row_bits
 from streamjoin_hw.rtl.split.points.layouts import pass_layout
 from streamjoin_hw.rtl.split.subwindow import word_bits
@@ -90,8 +90,8 @@ class PointRing(Component):
             self.head_word.eq(head_word),
             self.head_lane.eq(head_lane),
         ]
-        self._advance(m, head_word, head_lane, self.store)
-        self._advance(m, tail_word, tail_lane, self.expire)
+        advance(m, Position(head_word, head_lane), self.store, ring_words(params), lanes)
+        advance(m, Position(tail_word, tail_lane), self.expire, ring_words(params), lanes)
         m.d.sync += [
             count.eq(count + self.store - self.expire),
             span.eq(span + opens - leaves),
@@ -121,14 +121,6 @@ class PointRing(Component):
             m.d.sync += [each.eq(0) for each in pointers]
         self._payloads(m, head_word, head_lane)
         return m
-
-    def _advance(self, m: Module, word: Signal, lane: Signal, step: Signal) -> None:
-        """Move a position by one slot round the ring."""
-        with m.If(step & (lane == self.params.lanes - 1)):
-            after = Mux(word == ring_words(self.params) - 1, 0, word + 1)
-            m.d.sync += [lane.eq(0), word.eq(after)]
-        with m.Elif(step):
-            m.d.sync += lane.eq(lane + 1)
 
     def _payloads(self, m: Module, head_word: Signal, head_lane: Signal) -> None:
         """Build the memory of payloads."""
