@@ -148,3 +148,45 @@ def test_a_cluster_that_says_nothing_is_given_up(tmp_path: Path) -> None:
     said = "GenerationError the Spark URL MASTER did not accept this driver within 2 s\n"
     assert (done.stdout, done.stderr) == (said, "")
     assert list(tmp_path.iterdir()) == []
+
+
+BROKEN_OFF = """
+import os
+import signal
+import threading
+import time
+from py4j.clientserver import ClientServerConnection, FinalizerWorker
+from streamjoin_datagen.session.spark import spark_session
+
+close = ClientServerConnection.close
+
+def slowly(connection, reset=False):
+    if isinstance(threading.current_thread(), FinalizerWorker):
+        time.sleep(2)  # what broke the call is logged after this
+    close(connection, reset)
+
+try:
+    with spark_session(1) as session:
+        kept = session.spark._jvm.java.util.ArrayList()
+        os.killpg(session.process_id, signal.SIGSTOP)
+        del kept
+        time.sleep(2)  # Py4J's thread looks once a second for what to release
+        ClientServerConnection.close = slowly
+        raise RuntimeError("Java is killed")
+except RuntimeError as error:
+    print(error)
+time.sleep(3)
+"""
+
+
+def test_a_call_that_java_does_not_live_to_answer_is_not_printed(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", BROKEN_OFF],
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S,
+        check=False,
+    )
+    assert (done.stdout, done.stderr) == ("Java is killed\n", "")
+    assert list(tmp_path.iterdir()) == []

@@ -141,9 +141,24 @@ def disconnect(process: "subprocess.Popen[bytes]") -> None:
                 context.stop()
         with contextlib.suppress(Exception):
             gateway.shutdown()
+        if process.poll() is not None:
+            _end_of_finalizers()
     finally:
         SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
         SparkSession._instantiatedSession = SparkSession._activeSession = None
+
+
+def _end_of_finalizers() -> None:
+    """Wait until Py4J's thread that releases Java objects has ended: a shutdown asks it to.
+
+    Where a call of its is broken off it logs a traceback, which is held back as long as the
+    session lasts.
+    """
+    from py4j.clientserver import FinalizerWorker
+
+    for thread in threading.enumerate():
+        if isinstance(thread, FinalizerWorker):
+            thread.join(STOP_DEADLINE_S)
 
 
 def end(process: "subprocess.Popen[bytes]", *, at_once: bool) -> None:
