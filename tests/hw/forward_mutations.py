@@ -68,12 +68,32 @@ FORWARD_MUTATIONS = {
     "forwarded-twice": Mutation(
         Fault(
             "rtl.chain.forwarding",
-            "forward.i.valid.eq(takes)",
-            "forward.i.valid.eq(self.i.valid)",
+            "forwards.eq(takes | stays)",
+            "forwards.eq(self.i.valid | stays)",
             "a tuple is forwarded before the core has taken it, and again",
         ),
         "test_handshake.py::test_random_inputs_are_exact_when_forwarded_at_once[5-1-0-3-0.5-0.5]",
         "surplus: first",
+    ),
+    "forwarded-over-one-that-waits": Mutation(
+        Fault(
+            "rtl.chain.forwarding",
+            "free.eq(rests & ~matcher.hold & ~stays)",
+            "free.eq(rests & ~matcher.hold)",
+            "a tuple is taken while the next core has not taken the one before",
+        ),
+        "test_handshake.py::test_random_inputs_are_exact_when_forwarded_at_once[5-1-0-3-0.5-0.5]",
+        "missing",
+    ),
+    "forwarded-once-and-gone": Mutation(
+        Fault(
+            "rtl.chain.forwarding",
+            "forwards.eq(takes | stays)",
+            "forwards.eq(takes)",
+            "a tuple that the next core does not take at once is lost",
+        ),
+        "test_handshake.py::test_random_inputs_are_exact_when_forwarded_at_once[5-1-0-3-0.5-0.5]",
+        "missing",
     ),
     "taken-before-the-last-word": Mutation(
         Fault(

@@ -246,9 +246,19 @@ SPLIT_WAY_MUTATIONS = {
     "split-payload-of-the-next-tuple": Mutation(
         Fault(
             "rtl.split.subwindow",
-            "due | ~(stored | waits)",
-            "due | ~waits",
-            "in the cycle in which a payload is to wait the next one takes its register",
+            "m.If(due | ~waits)",
+            "m.If(Const(1))",
+            "while a payload waits the next one takes its register",
+        ),
+        f"{DENSE}[2-3-1-none-0.8]",
+        "pairs missing",
+    ),
+    "split-payload-in-the-next-slot": Mutation(
+        Fault(
+            "rtl.split.subwindow",
+            "slot = Cat(before.lane[:used], before.word)",
+            "slot = Cat(head.lane[:used], head.word)",
+            "a payload lies in the slot behind its key's",
         ),
         f"{DENSE}[2-3-1-none-0.8]",
         "pairs missing",

@@ -34,7 +34,6 @@ from streamjoin_hw.rtl.matching import Matcher
 from streamjoin_hw.rtl.memory import word_after, word_bits
 from streamjoin_hw.rtl.streams import (
     Component,
-    PipeReg,
     View,
     one_less,
     payload_of,
@@ -118,29 +117,31 @@ class ScanCore(Component):
         m.submodules.r = r = SubWindow(params, layouts["r"])
         m.submodules.s = s = SubWindow(params, layouts["s"])
         m.submodules.matcher = matcher = Matcher(params, is_met=True)
-        m.submodules.forward = forward = PipeReg(ordered_layout(params))
 
         # Words of the running scan from the one read last on, whether it is one at most and whether
         # they are two at most; whether no tuple is scanned or stored.
         left = payload_of(words_bits(params))
         is_last, ends = payload_of(1, name="is_last"), payload_of(1, name="ends")
         resting = Signal(init=1)
-        # Known a cycle ahead, as much depends on it: a hold counts a cycle later for a tuple, and
-        # what the next core has not taken in the cycle before makes this one wait a cycle longer.
+        # Known a cycle ahead, as much depends on it: a hold counts a cycle later for a tuple. While
+        # the core is free, the next one has taken all that this one forwarded.
         free = Signal(name="free")
         rests = Signal()
         takes = Signal()
+        forwarded = payload_of(ordered_layout(params), name="forwarded")
+        forwards = Signal(name="forwards")
+        stays = forwards & ~self.o.ready
         m.d.sync += [
             resting.eq(rests & (resting | ~matcher.hold)),
-            free.eq(rests & ~matcher.hold & forward.i.ready),
+            free.eq(rests & ~matcher.hold & ~stays),
+            forwards.eq(takes | stays),
         ]
         m.d.comb += [
             takes.eq(free & self.i.valid),
             self.i.ready.eq(free),
-            forward.i.valid.eq(takes),
-            forward.i.payload.eq(self.i.payload),
+            self.o.valid.eq(forwards),
+            self.o.payload.eq(forwarded),
         ]
-        wiring.connect(m, forward.o, wiring.flipped(self.o))
 
         is_s = self.i.p.side == SIDE_S
         probe_side = payload_of(1)
@@ -151,6 +152,7 @@ class ScanCore(Component):
         # Whatever is offered is copied while the core is free; it counts if it is taken.
         with m.If(free):
             m.d.sync += [
+                forwarded.eq(self.i.payload),
                 probe_side.eq(self.i.p.side),
                 r_probe.body.eq(self.i.p.body[: layouts["r"].size]),
                 s_probe.body.eq(self.i.p.body[: layouts["s"].size]),
@@ -206,7 +208,7 @@ class ScanCore(Component):
         m.d.comb += matcher.scan.eq(~resting)
         m.d.sync += [
             rested.eq(resting),
-            self.busy.eq(takes | ~resting | ~rested | matcher.busy | forward.busy | place.valid),
+            self.busy.eq(takes | ~resting | ~rested | matcher.busy | forwards | place.valid),
         ]
         if params.timestamp_bits:
             m.d.sync += self.evicted.eq(r.evicted | s.evicted)

@@ -332,6 +332,7 @@ class SubWindow(Component):
         slot: Value = Cat(head.lane[:used], head.word)
         payload, due = self.enter.payload, stores
         if is_single(params):
+            slot = Cat(before.lane[:used], before.word)
             slot, payload, due = self._later(m, slot, known)
         m.d.comb += [
             write.addr.eq(slot),
@@ -345,7 +346,8 @@ class SubWindow(Component):
     def _later(self, m: Module, slot: Value, stored: Signal) -> tuple[Value, Value, Signal]:
         """Keep a payload until the one that it is written over is not read any more.
 
-        No other one is stored until then: a batch begins when the one before it is taken.
+        No other one is stored until then: a batch begins when the one before it is taken. Whatever
+        is offered is copied meanwhile, so that no decision enables so many registers.
         """
         waits, due = (Signal(name=name) for name in ("waits", "due"))
         at, payload = (
@@ -354,7 +356,7 @@ class SubWindow(Component):
         )
         m.d.comb += due.eq(waits & ~self.kept)
         m.d.sync += waits.eq((stored | (waits & self.kept)) & ~self.clear)
-        with m.If(due | ~(stored | waits)):
+        with m.If(due | ~waits):
             m.d.sync += [at.eq(slot), payload.eq(self.enter.payload)]
         return at, payload, due
 
