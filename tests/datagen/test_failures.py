@@ -121,6 +121,20 @@ def test_a_cluster_that_cannot_be_reached_is_one_sentence() -> None:
         check_spark_url("spark://127.0.0.1:1,127.0.0.1:2")
 
 
+def printed(code: str, folder: Path) -> tuple[str, str]:
+    """Run code in a process of its own, which leaves no file, and return what it printed."""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "TMPDIR": str(folder)},
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S,
+        check=False,
+    )
+    assert list(folder.iterdir()) == []
+    return done.stdout, done.stderr
+
+
 MUTE = """
 import socket
 from streamjoin_datagen.session import spark as session
@@ -137,56 +151,49 @@ with socket.create_server(("127.0.0.1", 0)) as mute:
 
 
 def test_a_cluster_that_says_nothing_is_given_up(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", MUTE],
-        env={**os.environ, "TMPDIR": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        timeout=DEADLINE_S,
-        check=False,
-    )
     said = "GenerationError the Spark URL MASTER did not accept this driver within 2 s\n"
-    assert (done.stdout, done.stderr) == (said, "")
-    assert list(tmp_path.iterdir()) == []
+    assert printed(MUTE, tmp_path) == (said, "")
 
 
 BROKEN_OFF = """
 import os
 import signal
 import threading
-import time
 from py4j.clientserver import ClientServerConnection, FinalizerWorker
 from streamjoin_datagen.session.spark import spark_session
 
-close = ClientServerConnection.close
+close, send = ClientServerConnection.close, ClientServerConnection.send_command
+releasing, over = threading.Event(), threading.Event()
 
-def slowly(connection, reset=False):
-    if isinstance(threading.current_thread(), FinalizerWorker):
-        time.sleep(2)  # what broke the call is logged after this
+def is_releasing() -> bool:
+    return isinstance(threading.current_thread(), FinalizerWorker)
+
+def sent(connection, command):
+    if is_releasing():
+        releasing.set()
+    return send(connection, command)
+
+def late(connection, reset=False):
+    if is_releasing():
+        over.wait(2)  # what broke the call is logged after this
     close(connection, reset)
 
 try:
     with spark_session(1) as session:
         kept = session.spark._jvm.java.util.ArrayList()
         os.killpg(session.process_id, signal.SIGSTOP)
+        ClientServerConnection.send_command, ClientServerConnection.close = sent, late
+        workers = [each for each in threading.enumerate() if isinstance(each, FinalizerWorker)]
         del kept
-        time.sleep(2)  # Py4J's thread looks once a second for what to release
-        ClientServerConnection.close = slowly
+        assert releasing.wait(60)
         raise RuntimeError("Java is killed")
 except RuntimeError as error:
     print(error)
-time.sleep(3)
+over.set()
+for worker in workers:
+    worker.join(60)
 """
 
 
 def test_a_call_that_java_does_not_live_to_answer_is_not_printed(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", BROKEN_OFF],
-        env={**os.environ, "TMPDIR": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        timeout=DEADLINE_S,
-        check=False,
-    )
-    assert (done.stdout, done.stderr) == ("Java is killed\n", "")
-    assert list(tmp_path.iterdir()) == []
+    assert printed(BROKEN_OFF, tmp_path) == ("Java is killed\n", "")
