@@ -241,6 +241,13 @@ def test_a_named_design_is_not_laid_over_the_usual_preset() -> None:
         run("rate", "--param", "design=splitjoin")
 
 
+def test_a_rate_without_a_design_says_which_one_it_is_about() -> None:
+    with pytest.raises(
+        ParameterError, match=r"must be step in .*\(of pynq-z2-hash: give --preset, or --param des"
+    ):
+        run("rate", "--param", "forward=fast")
+
+
 def test_rates_fit_a_screen_of_80_columns(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -17,7 +17,7 @@ from streamjoin_common.contract import BOARDS, DesignParams, ParameterError, act
 from streamjoin_common.contract.presets import PRESETS
 from streamjoin_common.errors import UsageError
 from streamjoin_common.installed.completing import complete
-from streamjoin_hw.cli.latency import configure as configure_latency
+from streamjoin_hw.cli import latency, rate
 from streamjoin_hw.cli.options import (
     GROUP_HELP,
     as_typed,
@@ -28,7 +28,6 @@ from streamjoin_hw.cli.options import (
 )
 from streamjoin_hw.cli.power import configure as configure_power
 from streamjoin_hw.cli.prove import configure as configure_prove
-from streamjoin_hw.cli.rate import configure as configure_rate
 from streamjoin_hw.cli.scale import configure as configure_scale
 from streamjoin_hw.cli.synth import configure as configure_synth
 from streamjoin_hw.cli.terminal import built_model, progress, say, show, stages, write_text
@@ -243,13 +242,16 @@ class HardwareVerb:
 
     _CONFIGURE = MappingProxyType(
         {
-            "latency": configure_latency,
-            "rate": configure_rate,
+            "latency": latency.configure,
+            "rate": rate.configure,
             "synth": configure_synth,
             "scale": configure_scale,
             "power": configure_power,
             "bitstream": _configure_bitstream,
         }
+    )
+    _USUAL_PRESETS = MappingProxyType(
+        {"latency": latency.USUAL_PRESET, "rate": f"{rate.USUAL_PRESET}, none with --param design"}
     )
     _ACTIONS = (
         ("verilog", _verilog, "write the design's Verilog and manifest to a folder"),
@@ -307,8 +309,12 @@ class HardwareVerb:
             if name == "prove":
                 configure_prove(action)
                 continue
+            usual = self._USUAL_PRESETS.get(name)
             preset = action.add_argument(
-                "--preset", metavar="NAME", help=f"named design point: {', '.join(PRESETS)}"
+                "--preset",
+                metavar="NAME",
+                help=f"named design point: {', '.join(PRESETS)}"
+                + (f"; default {usual}" if usual else ""),
             )
             complete(preset, lambda _: PRESETS)
             param = action.add_argument(

@@ -11,6 +11,7 @@ from streamjoin_common.suggestions import did_you_mean
 from streamjoin_hw.cli.options import design_from
 from streamjoin_hw.cli.terminal import print_paragraph, print_table, say, stages
 
+USUAL_PRESET = "tiny"
 USUAL_CORES = "1,2,4,8"
 
 COLUMNS = ("variant", "cores", "window", "cycles a tuple", "first match", "last match", "agree")
@@ -42,7 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError(
             f"--variant must be one of {', '.join(VARIANTS)}, not {arguments.variant}{near}"
         )
-    base = design_from(arguments.preset or "tiny", arguments.param)
+    base = design_from(arguments.preset or USUAL_PRESET, arguments.param)
     if base.has_index:
         raise UsageError(
             f"hw latency is about arrays of cores: the design must not be {base.design}"

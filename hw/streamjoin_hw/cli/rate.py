@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from streamjoin_common.contract import DesignParams, TermKind
+from streamjoin_common.contract import DesignParams, ParameterError, TermKind
 from streamjoin_common.errors import UsageError
 from streamjoin_common.suggestions import did_you_mean
 from streamjoin_hw.cli.options import GROUP_HELP, chosen_group, design_from
@@ -66,7 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
     from streamjoin_hw.studies.rate.loads import measure, most_comparisons
     from streamjoin_hw.studies.synth.record import max_comparisons
 
-    params = design_from(_preset(arguments), arguments.param)
+    params = _design(arguments)
     check_terms(params, bands=True)
     loads = _loads(arguments, params)
     folder = built_model(params)
@@ -101,10 +101,23 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _preset(arguments: argparse.Namespace) -> str | None:
-    """Return the preset: the usual one, unless another is named or a design without one."""
+def _design(arguments: argparse.Namespace) -> DesignParams:
+    """Build parameters, over the usual preset unless one is named, or a design without one.
+
+    Raises
+    ------
+    UsageError, ParameterError
+        As :func:`~streamjoin_hw.cli.options.design_from`; where nothing was named, with the preset.
+    """
     names_design = any(each.partition("=")[0].strip() == "design" for each in arguments.param)
-    return arguments.preset or (None if names_design else USUAL_PRESET)
+    if arguments.preset or names_design:
+        return design_from(arguments.preset, arguments.param)
+    try:
+        return design_from(USUAL_PRESET, arguments.param)
+    except ParameterError as error:
+        raise ParameterError(
+            f"{error} (of {USUAL_PRESET}: give --preset, or --param design, for another)"
+        ) from error
 
 
 def _loads(arguments: argparse.Namespace, params: DesignParams) -> "list[Load]":
