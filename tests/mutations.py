@@ -201,7 +201,7 @@ MUTATIONS = {
             "where threads restore the order, matches lie where all candidates are counted",
         ),
         "host/test_flat.py::test_hard_keys_in_small_batches_give_the_oracles_result[2-outer]",
-        "MismatchError",
+        "ValueError",
     ),
     "pair-is-kept-by-half": Mutation(
         Fault(
