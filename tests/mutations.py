@@ -76,9 +76,9 @@ MUTATIONS = {
     ),
     "late-tuples-are-not-waited-for": Mutation(
         Fault(
-            "streamjoin.live.side",
-            "return self._book.now.sides[self._number].newest_us - self.late_us",
-            "return self._book.now.sides[self._number].newest_us",
+            "streamjoin.live.rounds",
+            "= r_state.newest_us - self._r.late_us, s_state.newest_us - self._s.late_us",
+            "= r_state.newest_us, s_state.newest_us",
             "a live join goes on before late tuples can have come",
         ),
         "host/test_live.py::test_late_tuples_take_their_place_or_are_counted[0]",
