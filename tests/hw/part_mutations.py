@@ -4,6 +4,7 @@ from tests.hw.mutation import Mutation
 
 from streamjoin_hw.formal.faults import Fault
 
+COUNT = "test_split_single.py::test_a_late_count_tells_in_both_forms_how_many_there_are"
 SPECIAL = "test_fp_add.py::test_special_values_add_as_in_numpy"
 STAGE = "test_streams.py::test_payloads_pass_once_and_in_order[0.6-0.6-{}]"
 
@@ -157,5 +158,25 @@ PART_MUTATIONS = {
         ),
         "test_encode.py::test_intervals_hold_exactly_the_keys_that_match[int32]",
         "assert",
+    ),
+    "count-misses-one-that-came": Mutation(
+        Fault(
+            "rtl.queues",
+            "(as_many & ~fell)) | (more & grew)",
+            "(as_many & ~fell))",
+            "what came a cycle ago is not counted where a queue tells by ANDs",
+        ),
+        f"{COUNT}[15-True]",
+        "by ANDs",
+    ),
+    "count-keeps-one-that-went": Mutation(
+        Fault(
+            "rtl.queues",
+            "(as_many & ~fell)) | (more",
+            "as_many) | (more",
+            "what went a cycle ago is still counted where a queue tells by ANDs",
+        ),
+        f"{COUNT}[20-False]",
+        "by ANDs",
     ),
 }

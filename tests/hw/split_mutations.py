@@ -151,7 +151,7 @@ SPLIT_MUTATIONS = {
             "gone = [(count, -self.drop_slots)]",
             "a tuple that was dropped for its time makes another one expire",
         ),
-        f"{TIMES}[inner-0.5-0.0]",
+        f"{TIMES}[inner-0.5-0.0-3]",
         "pairs missing",
     ),
     "split-drops-the-living": Mutation(
@@ -161,7 +161,7 @@ SPLIT_MUTATIONS = {
             "w.scanned & leading & held.any()",
             "a word is dropped although a tuple in it lives",
         ),
-        f"{TIMES}[none-0.5-0.0]",
+        f"{TIMES}[none-0.5-0.0-3]",
         "pairs missing",
     ),
     "split-neighbour-masked": Mutation(

@@ -8,6 +8,7 @@ LINK = "test_split_links.py::test_a_link_keeps_order_and_loses_nothing[0.0-0.0]"
 LEAVES = "test_split_links.py::test_every_leaf_is_given_every_payload_once_in_its_own_time"
 AHEAD = "test_split_links.py::test_queues_let_one_core_be_ahead_and_show_what_waits[16]"
 DENSE = "test_split_single.py::test_full_windows_and_dense_results_are_exact"
+IDLE = "test_split_single.py::test_a_half_is_idle_only_when_all_it_owes_was_taken"
 BEFORE = "test_split_single.py::test_changes_come_before_the_probe_of_their_batch"
 
 OFFER = "test_split_parts.py::test_the_combiner_keeps_what_it_offers_until_it_is_taken"
@@ -166,8 +167,8 @@ SPLIT_WAY_MUTATIONS = {
     "split-list-of-one-probe-overflows": Mutation(
         Fault(
             "rtl.split.hits",
-            "list_words(params), IN_FLIGHT + 2)",
-            "list_words(params), IN_FLIGHT)",
+            "list_words(params), IN_FLIGHT + 2, is_flat",
+            "list_words(params), IN_FLIGHT, is_flat",
             "a pass goes on although its list has no room for what is under way",
         ),
         f"{DENSE}[1-24-1-inner-0.8]",
@@ -306,7 +307,7 @@ SPLIT_WAY_MUTATIONS = {
     "split-single-stays-refused": Mutation(
         Fault(
             "rtl.split.collector",
-            "stores.eq(Mux(idle, may_store, stores & refused))",
+            "stores.eq(Mux(idle, may_store, still_stores))",
             "stores.eq(Mux(idle, may_store, 0))",
             "a tuple that had to wait is not stored",
         ),
@@ -336,7 +337,7 @@ SPLIT_WAY_MUTATIONS = {
     "split-single-last-word-lost": Mutation(
         Fault(
             "rtl.split.half",
-            "push.eq(is_seen & (Cat(*found).any() | last_seen))",
+            "push.eq((is_seen & last_seen) | (is_seen & Cat(*found).any()))",
             "push.eq(is_seen & Cat(*found).any())",
             "the last word of a pass without a match does not end it",
         ),
@@ -352,5 +353,25 @@ SPLIT_WAY_MUTATIONS = {
         ),
         f"{DENSE}[1-4-1-outer-0.8]",
         "Error",
+    ),
+    "split-half-idle-before-its-batch": Mutation(
+        Fault(
+            "rtl.split.half",
+            "working = collects | w.waits | emitter.busy",
+            "working = collects | emitter.busy",
+            "a half is idle while a batch is taken over",
+        ),
+        f"{IDLE}[0.0-none]",
+        "idle although",
+    ),
+    "split-half-idle-before-it-decides": Mutation(
+        Fault(
+            "rtl.split.half",
+            "collects = collector.busy if",
+            "collects = collector.waiting if",
+            "a half is idle while a tuple lies in its register",
+        ),
+        f"{IDLE}[0.8-outer]",
+        "idle although",
     ),
 }

@@ -165,9 +165,10 @@ def test_long_passes_over_changing_windows_are_exact(order: str) -> None:
     run_ordered([random_workload(params, rng, 144, domain=6, windows=(47, 41))], order)
 
 
+@pytest.mark.parametrize("probes", [1, 3])
 @pytest.mark.parametrize(("order", "idle", "stall"), spread(ORDERS, STALLS, one_of=2, rest=1))
-def test_time_windows_are_exact(order: str, idle: float, stall: float) -> None:
-    params = design(probes=3, order=order, timestamp_bits=12)
+def test_time_windows_are_exact(order: str, idle: float, stall: float, probes: int) -> None:
+    params = design(probes=probes, order=order, timestamp_bits=12)
     run_ordered(inputs(params, 2), order, idle=idle, stall=stall)
 
 

@@ -139,9 +139,12 @@ def test_one_sided_bursts_end_their_groups(share_r: float, size: int) -> None:
     run_grouped(inputs(params, 8, share_r=share_r, group=size), idle=0.3)
 
 
+@pytest.mark.parametrize("probes", [1, 3])
 @pytest.mark.parametrize(("size", "idle", "stall"), spread(SIZES, STALLS, one_of=2, rest=1))
-def test_time_windows_are_exact_between_groups(size: int, idle: float, stall: float) -> None:
-    params = grouped(probes=3, timestamp_bits=12, terms=REFERENCE_BAND)
+def test_time_windows_are_exact_between_groups(
+    size: int, idle: float, stall: float, probes: int
+) -> None:
+    params = grouped(probes=probes, timestamp_bits=12, terms=REFERENCE_BAND)
     run_grouped(inputs(params, 2, group=size), idle=idle, stall=stall)
 
 

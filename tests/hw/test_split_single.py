@@ -1,15 +1,21 @@
 """SplitJoin with one probe slot: rings without a spare word are exact."""
 
+from collections import deque
 from typing import Any
 
 import numpy as np
 import pytest
+from amaranth.hdl import Cat, Module, Signal
+from amaranth.lib.wiring import In, Out
 from tests.hw.checks import simulate, spread
 from tests.hw.test_split import SEED, design, run_ordered
 
 from streamjoin_common.contract import ORDERS, SIDE_R, SIDE_S, DesignParams
+from streamjoin_hw.rtl.queues import LateCount
 from streamjoin_hw.rtl.split.collector import SingleCollector
+from streamjoin_hw.rtl.split.half import Half
 from streamjoin_hw.rtl.split.layouts import body_layout, is_single, pass_words, ring_words
+from streamjoin_hw.rtl.streams import Component
 from streamjoin_hw.sim.testing import random_workload
 
 SHAPES = ((1, 4, 1), (2, 3, 1), (3, 4, 2), (1, 5, 3), (2, 1, 1), (1, 24, 1))
@@ -104,3 +110,97 @@ def test_changes_come_before_the_probe_of_their_batch() -> None:
         assert ctx.get(collector.batch.probes[0].payload) == 8
 
     simulate(collector, testbench)
+
+
+@pytest.mark.parametrize("order", ["none", "outer"])
+@pytest.mark.parametrize("stall", [0.0, 0.8])
+def test_a_half_is_idle_only_when_all_it_owes_was_taken(order: str, stall: float) -> None:
+    params = design(cores=1, segment_tuples=4, lanes=1, probes=1, order=order)
+    assert is_single(params)
+    half = Half(params, SIDE_R)
+    rng = np.random.default_rng([SEED, len(order)])
+    window: deque[int] = deque(maxlen=4)
+
+    async def testbench(ctx: Any) -> None:
+        ctx.set(half.clear, 1)
+        await ctx.tick().repeat(2)
+        ctx.set(half.clear, 0)
+        if order != "none":
+            ctx.set(half.ordered, 1)
+        await ctx.tick().repeat(3)
+        owed = given = idles = 0
+        recent, offered = 0, False
+        for _ in range(3000):
+            if not offered and rng.random() < 0.1:
+                side, key = int(rng.choice([SIDE_R, SIDE_S])), int(rng.integers(2))
+                body = body_layout(params, side).const({"code0": key}).as_value().value
+                full = side == SIDE_R and len(window) == 4
+                ctx.set(half.i.payload, {"side": side, "full": full, "body": body})
+                offered = True
+            ctx.set(half.i.valid, offered)
+            ctx.set(half.o.ready, rng.random() >= stall)
+            if not ctx.get(half.busy) and not recent:
+                assert given == owed, "idle although something is owed"
+                idles += 1
+            recent = max(0, recent - 1)
+            given += ctx.get(half.o.valid & half.o.ready)
+            if offered and ctx.get(half.i.ready):
+                # What is inside says so in its second cycle.
+                recent, offered = 1, False
+                if side == SIDE_R:
+                    window.append(key)
+                else:
+                    owed += window.count(key) + (order != "none")
+            await ctx.tick()
+        assert given > 50
+        assert idles > 50, "never idle"
+
+    simulate(half, testbench)
+
+
+class _Counts(Component):
+    """Counts in both forms: whether there are at least 1, 2 and so on, a bit each."""
+
+    enters: Signal
+    leaves: Signal
+    chosen: Signal
+    flat: Signal
+
+    def __init__(self, maximum: int, *, is_unary: bool) -> None:
+        self.maximum = maximum
+        self.is_unary = is_unary
+        super().__init__(
+            {"enters": In(1), "leaves": In(1), "chosen": Out(maximum), "flat": Out(maximum)}
+        )
+
+    def elaborate(self, _platform: object) -> Module:
+        m = Module()
+        for told, is_flat in ((self.chosen, False), (self.flat, True)):
+            count = LateCount(
+                m, self.enters, self.leaves, self.maximum, is_unary=self.is_unary, is_flat=is_flat
+            )
+            m.d.comb += told.eq(Cat(count.at_least(k + 1) for k in range(self.maximum)))
+        return m
+
+
+@pytest.mark.parametrize(("maximum", "is_unary"), [(3, False), (15, True), (20, False)])
+def test_a_late_count_tells_in_both_forms_how_many_there_are(maximum: int, is_unary: bool) -> None:
+    counts = _Counts(maximum, is_unary=is_unary)
+    rng = np.random.default_rng([SEED, maximum])
+
+    async def testbench(ctx: Any) -> None:
+        there = 0
+        for cycle in range(1200):
+            # It fills and empties in turn, so that both ends are met.
+            fills = 0.8 if cycle // 60 % 2 else 0.2
+            leaves = there > 0 and rng.random() < 1 - fills
+            enters = there < maximum and rng.random() < fills
+            ctx.set(counts.enters, enters)
+            ctx.set(counts.leaves, leaves)
+            told = (1 << there) - 1
+            assert ctx.get(counts.chosen) == told, "another count by choice"
+            assert ctx.get(counts.flat) == told, "another count by ANDs"
+            there += enters - leaves
+            await ctx.tick()
+
+    simulate(counts, testbench)

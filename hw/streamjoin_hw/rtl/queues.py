@@ -43,6 +43,8 @@ class LateCount:
         Sets it to 0 at the next edge, in place of the domain's reset.
     is_unary : bool, optional
         Counts in unary however many there may be.
+    is_flat : bool, optional
+        Tells them by an OR of ANDs: two LUTs then do for that and what is decided beside it.
     """
 
     def __init__(
@@ -54,8 +56,10 @@ class LateCount:
         clear: Signal | None = None,
         *,
         is_unary: bool = False,
+        is_flat: bool = False,
     ) -> None:
         self._maximum = maximum
+        self._is_flat = is_flat
         self._is_unary = is_unary or maximum <= UNARY
         shape = maximum if self._is_unary else range(maximum + 1)
         self._came, self._went, self._late = counts = [
@@ -75,6 +79,9 @@ class LateCount:
     def at_least(self, number: int) -> Value:
         """Return whether there are at least so many, 1 or more; from registers."""
         more, as_many, fewer = (self._late_at_least(number + by) for by in (-1, 0, 1))
+        if self._is_flat:
+            grew, fell = self._came & ~self._went, self._went & ~self._came
+            return (fewer | (as_many & ~fell)) | (more & grew)
         return Mux(self._came == self._went, as_many, Mux(self._came, more, fewer))
 
     def _late_at_least(self, number: int) -> Value:
@@ -289,6 +296,8 @@ class ResultQueue(Component):
         Words that are free while there are not ``few``.
     clear : Signal, optional
         Empties it at the next edge, in place of the domain's reset, which then does not reach it.
+    is_flat : bool, optional
+        See :class:`LateCount`; for a ``take`` that does not come from a register.
 
     Members
     -------
@@ -313,9 +322,16 @@ class ResultQueue(Component):
     busy: Signal
 
     def __init__(
-        self, layout: data.Layout, words: int, free_words: int, clear: Signal | None = None
+        self,
+        layout: data.Layout,
+        words: int,
+        free_words: int,
+        clear: Signal | None = None,
+        *,
+        is_flat: bool = False,
     ) -> None:
         self.layout = layout
+        self.is_flat = is_flat
         self.words = words
         self.free_words = free_words
         self.clear = clear
@@ -349,7 +365,8 @@ class ResultQueue(Component):
         ]
         begin, end, some, there = emptied
         goes = Signal(name="goes")
-        waits = LateCount(m, self.write, goes, self.words - 1, self.clear, is_unary=True)
+        form = {"is_unary": True, "is_flat": self.is_flat}
+        waits = LateCount(m, self.write, goes, self.words - 1, self.clear, **form)
         m.d.comb += [
             self.is_there.eq(there),
             goes.eq(some & (~there | self.take)),

@@ -327,6 +327,8 @@ class SingleCollector(Component):
             no_expiry.eq((probing | self.expire) & stays),
         ]
         refused = (stores & no_store) | (expires & no_expiry)
+        still_stores = stores & (no_store | (expires & no_expiry))
+        still_expires = expires & (no_expiry | (stores & no_store))
         may_store = self.i.valid & is_change & turns["storing"].mine
         may_expire = self.i.valid & is_change & self.i.p.full & turns["expiring"].mine
         m.d.sync += [
@@ -335,8 +337,8 @@ class SingleCollector(Component):
             ),
             asks.eq(((comes & ~is_change) | (asks & no_probe)) & ~self.clear),
             changes.eq(((comes & is_change) | (changes & refused)) & ~self.clear),
-            stores.eq(Mux(idle, may_store, stores & refused)),
-            expires.eq(Mux(idle, may_expire, expires & refused)),
+            stores.eq(Mux(idle, may_store, still_stores)),
+            expires.eq(Mux(idle, may_expire, still_expires)),
         ]
         with m.If(idle):
             m.d.sync += arrived.eq(self.i.payload)

@@ -175,9 +175,10 @@ class Half(Component):
             m.d.comb += emitter.ends.eq(w.batch.ends)
         for p in range(params.probes):
             m.d.comb += emitter.payloads[p].eq(w.batch.probes[p].payload)
-        collects = collector.busy if is_single(params) else collector.waiting
-        # A batch that begins was waiting.
-        working = collects | ~w.none | w.compares | w.waits | emitter.busy
+        # A batch that begins was waiting. One probe's waits until the emitter looks at its words,
+        # which it then does until the last of them is there.
+        collects = collector.busy if is_single(params) else collector.waiting | ~w.none | w.compares
+        working = collects | w.waits | emitter.busy
         m.d.sync += [self.busy.eq(working), self.held.eq(emitter.nearly_full)]
         return m
 
@@ -300,7 +301,7 @@ class Half(Component):
         if is_single(params):
             # From a register: a word goes far into its list.
             push = Signal(name="push")
-            m.d.sync += push.eq(is_seen & (Cat(*found).any() | last_seen))
+            m.d.sync += push.eq((is_seen & last_seen) | (is_seen & Cat(*found).any()))
         m.d.comb += [
             emitter.hit.eq(hit),
             emitter.push.eq(push),

@@ -105,9 +105,10 @@ def single_list(emitter: Any, m: Module, params: DesignParams) -> tuple[View, Va
     """Build the list where a batch is one probe: nothing is looked at again.
 
     Two words more may be on their way to it: a comparison takes two cycles, and what says that room
-    is left is a cycle late.
+    is left is a cycle late. It does not say that it holds words: their batch is looked at until its
+    last one, or is still to be taken.
     """
-    queue = ResultQueue(hit_layout(params), list_words(params), IN_FLIGHT + 2)
+    queue = ResultQueue(hit_layout(params), list_words(params), IN_FLIGHT + 2, is_flat=True)
     m.submodules.words = queue
     ports = {name: Signal(name=name) for name in ("look", "rewind", "forget", "held")}
     m.d.comb += [
@@ -115,7 +116,6 @@ def single_list(emitter: Any, m: Module, params: DesignParams) -> tuple[View, Va
         queue.write.eq(emitter.push),
         queue.take.eq(ports["look"]),
         emitter.nearly_full.eq(queue.few),
-        ports["held"].eq(queue.busy),
     ]
     return queue.head, ~queue.is_there, ports
 

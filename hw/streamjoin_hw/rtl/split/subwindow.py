@@ -266,14 +266,19 @@ class SubWindow(Component):
             none = (count == 0) & ~enters if has_holes else Const(0, 1)
             next_lane = Mux(head.lane == lanes - 1, 0, head.lane + 1)
             by_two = Cat(span[0], one_less(span[1:]))
+            zero, one, two = (span == words for words in range(3))
+            if is_single(params):
+                # By gates, with what is above two in common, so that none is three LUTs.
+                many = span[2:].any()
+                zero, one, two = (~many & (span[:2] == words) for words in range(3))
             return Cat(
                 Mux(none, 0, span + opens)[: len(self.range.words)],
                 Mux(opens, one_less(span), by_two)[: len(self.rest)],
                 Mux(enters, next_lane, head.lane)[: lane_bits(params)],
                 # Not from the sum: much depends on it in the same cycle.
-                none | ((span == 0) & ~opens),
-                none | (span == 0) | ((span == 1) & ~opens),
-                ~none & Mux(opens, span == 1, span == 2),
+                none | (zero & ~opens),
+                none | zero | (one & ~opens),
+                ~none & Mux(opens, one, two),
             )
 
         given = signal_of(layout, name="extent")
