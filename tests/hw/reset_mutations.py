@@ -1,4 +1,4 @@
-"""Faults of the soft reset, with the tests that notice them."""
+"""Faults of the soft reset and of what counts for an input, with the tests that notice them."""
 
 from tests.hw.mutation import Mutation
 
@@ -86,5 +86,35 @@ RESET_MUTATIONS = {
         ),
         "test_model.py::test_a_soft_reset_empties_every_line_of_a_chain_that_forwards_at_once",
         "assert",
+    ),
+    "window-of-a-cycle-later": Mutation(
+        Fault(
+            "rtl.intake",
+            "m.d.sync += given.eq(self.window_s if which else self.window_r)",
+            "m.d.comb += given.eq(self.window_s if which else self.window_r)",
+            "a window that is written in the cycle of the first tuple counts at once",
+        ),
+        "test_settings.py::test_a_window_counts_from_the_answer_on[fast-0]",
+        "offered after",
+    ),
+    "order-of-a-cycle-later": Mutation(
+        Fault(
+            "rtl.split.array",
+            "control.outer.eq(outer)",
+            "control.outer.eq(self.order >= OUTER)",
+            "an order that is written in the cycle of the first tuple counts for its results",
+        ),
+        "test_settings.py::test_an_order_counts_from_the_answer_on[single-ended]",
+        "offered after",
+    ),
+    "stars-of-a-cycle-later": Mutation(
+        Fault(
+            "rtl.split.array",
+            "punctuate.eq(gives_stars)",
+            "punctuate.eq(self.punctuate & (self.order >= OUTER))",
+            "stars that are asked for in the cycle of the first tuple are given for it",
+        ),
+        "test_settings.py::test_an_order_counts_from_the_answer_on[single-ended]",
+        "offered after",
     ),
 }

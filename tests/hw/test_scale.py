@@ -11,7 +11,7 @@ import pytest
 from tests.hw.test_synth import PARAMS, SMALL, run
 
 from streamjoin_common.contract import DesignParams
-from streamjoin_common.errors import DeadlineError, ToolError
+from streamjoin_common.errors import DeadlineError, ToolError, UsageError
 from streamjoin_hw.cli import scale as scale_cli
 from streamjoin_hw.studies.synth import record, scale
 from streamjoin_hw.studies.synth.area import Use
@@ -83,9 +83,30 @@ def test_a_control_has_the_cores_of_designs_side_by_side(
     table = capsys.readouterr().out
     assert "designs of 2 cores side by side" in table
     assert "From 2 to 8 cores" in table
-    # The design alone is none of these points.
-    assert run(*words[:5], *SMALL[2:], "--out", str(tmp_path)) == 0
-    assert fake_record == [2, 2, 8]
+    # The design alone is none of these points, and nothing is written over.
+    with pytest.raises(UsageError, match="is of another study, with cores 2 and not 8"):
+        run(*words[:5], *SMALL[2:], "--out", str(tmp_path))
+    assert json.loads((tmp_path / "cores-0008-seed-1.json").read_text()) == recorded
+    assert fake_record == [2, 2]
+
+
+def test_records_of_another_aim_are_not_written_over(
+    fake_record: list[int], tmp_path: Path
+) -> None:
+    words = ("scale", "--target", "ecp5-85k", "--cores", "2", *SMALL[2:], "--out", str(tmp_path))
+    assert run(*words, "--seeds", "2") == 0
+    page = (tmp_path / "scale.html").read_text()
+    assert "Aimed at 100 MHz; seeds 2." in page
+    for flag, value, made in [
+        ("--clock", "200", "clock_hz 100000000 and not 200000000"),
+        ("--placements", "3", "placements 1 and not 3"),
+        ("--param", "segment_tuples=8", "segment_tuples"),
+    ]:
+        # One seed is new: it is refused before any is placed.
+        with pytest.raises(UsageError, match=made):
+            run(*words, "--seeds", "1,2", flag, value)
+    assert fake_record == [2]
+    assert (tmp_path / "scale.html").read_text() == page
 
 
 def test_designs_side_by_side_are_shifted_one_into_the_next() -> None:

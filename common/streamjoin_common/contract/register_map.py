@@ -38,7 +38,9 @@ class Register:
     type: str = "uint32"
 
 
-NEXT_INPUT = "sampled when the first tuple of an input is accepted by the empty design"
+NEXT_INPUT = (
+    "counts for every input whose first tuple is accepted from the cycle of the write's response on"
+)
 NEXT_S_TUPLE = (
     "counts for every S tuple accepted from the cycle of the write's response on: a pair joins by "
     "the widths of its S tuple's acceptance, whichever tuple came first"
@@ -248,8 +250,9 @@ def registers(params: DesignParams) -> tuple[Register, ...]:
                     "drain",
                     1,
                     1,
-                    "Write 1 to end the input without tlast; reads 0 when done; ignored while an "
-                    "input that ended with tlast still drains.",
+                    "Write 1 to end the input without tlast; reads 0 once its punctuation is on "
+                    "its way, which may not be taken yet; ignored while an input that ended with "
+                    "tlast still drains.",
                 ),
                 RegisterField(
                     "soft_reset",
@@ -281,8 +284,9 @@ def registers(params: DesignParams) -> tuple[Register, ...]:
                     1,
                     "A window is not from 1 to the capacity or, in the chain of cores, the larger "
                     "one is above segment_tuples times the smaller of the other one and the number "
-                    "of cores: no tuple is accepted until both are written anew. Settles within "
-                    "256 cycles of a write to the empty design.",
+                    "of cores: no tuple is accepted until the two fit, which the write of one may "
+                    "bring about; to change both for an input that is offered already, clear "
+                    "enable meanwhile. Settles within 256 cycles of a write to the empty design.",
                 ),
                 RegisterField(
                     "output_stalled",
@@ -312,7 +316,8 @@ def registers(params: DesignParams) -> tuple[Register, ...]:
             0x40,
             "ro",
             "Cycles from the acceptance of an input's first tuple until its punctuation is taken, "
-            "over all inputs since reset.",
+            "over all inputs since reset: up to three more for each input. An input without tuples "
+            "counts from its drain on; cycles of two inputs at once count once.",
         ),
         Register(
             "cycles_high",

@@ -39,7 +39,8 @@ def configure(action: argparse.ArgumentParser) -> None:
         "--seed",
         default="1",
         metavar="SEED,...",
-        help="of the placer, a placement each; the clock of a point is their median",
+        help="of the placer, a placement each; the clock of a point is their median, the slower "
+        "one of an even number's two",
     )
     action.add_argument(
         "--each",
@@ -52,7 +53,8 @@ def configure(action: argparse.ArgumentParser) -> None:
         "--out",
         metavar="DIR",
         required=True,
-        help="folder of the records, from which an interrupted study resumes, and of the page",
+        help="folder of the records, from which an interrupted study resumes, and of the page; "
+        "records of other settings are not written over",
     )
 
 
@@ -112,9 +114,10 @@ def run(arguments: argparse.Namespace) -> int:
         dataclasses.replace(base, cores=cores)
     each_has = _cores_of_each(arguments, counts, settings)
     from streamjoin_common import storage
-    from streamjoin_hw.studies.synth.scale import points, sweep
+    from streamjoin_hw.studies.synth.scale import planned, points, refuse_others, sweep
 
     folder = Path(arguments.out)
+    refuse_others(folder, target, planned(base, counts, settings, each_has))
     storage.make_folder(folder)
     total = len(counts) * len(seeds)
     with stages(f"{total} placements for {target.name}") as report:
@@ -196,6 +199,21 @@ def sentences(records: Sequence[dict[str, Any]]) -> list[str]:
     return said
 
 
+def _asked(records: Sequence[dict[str, Any]]) -> list[str]:
+    """Say what clock a study aimed at and how often it placed."""
+    settings = [each["settings"] for each in records if "clock_hz" in each["settings"]]
+    if not settings:
+        return []
+    seeds = sorted({each["seed"] for each in settings})
+    best = settings[0].get("placements", 1)
+    of_best = f", the best of {best} placements each" if best > 1 else ""
+    return [
+        f"Aimed at {settings[0]['clock_hz'] / 1e6:g} MHz; seeds "
+        f"{', '.join(map(str, seeds))}{of_best}. A point's clock is the median, of an even number "
+        "the slower one of the two."
+    ]
+
+
 def study_page(records: Sequence[dict[str, Any]]) -> str:
     """Return the study as a page with clock and LUTs against cores."""
     from streamjoin_hw.studies.synth.page import ACCENT, drawn, page
@@ -224,6 +242,7 @@ def study_page(records: Sequence[dict[str, Any]]) -> str:
         *sentences(records),
         f"Clock: {(routed or records)[0]['clock']['source']}. "
         f"LUT: {first['resources_source']}; {first['method']}.",
+        *_asked(records),
         f"Design: {params}.",
         f"Tools: {', '.join(' '.join(pair) for pair in first['tools'].items())}.",
     ]

@@ -126,8 +126,10 @@ class Intake(Component):
         m.d.sync += loads.eq(self.idle & ~self.took)
         for which, side in enumerate("rs"):
             came, comes = Signal(name=f"came_{side}"), arrives & (is_s == which)
-            given = self.window_s if which else self.window_r
-            room = Countdown(m, came, loads, given[:WINDOW_BITS], name=f"room_{side}")
+            # That of the cycle in which the first tuple was accepted: of it is known a cycle later.
+            given = payload_of(WINDOW_BITS, name=f"given_{side}")
+            m.d.sync += given.eq(self.window_s if which else self.window_r)
+            room = Countdown(m, came, loads, given, name=f"room_{side}")
             # Below 4 now if it was so a cycle ago, unless it is 3.
             low, is_low = room.low[:2], Signal(name=f"is_low_{side}")
             m.d.sync += is_low.eq(room.no_high & ~room.low[2:].any())

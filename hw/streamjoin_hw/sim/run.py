@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from streamjoin_common.contract import DesignParams, active_cores
+from streamjoin_common.contract import JOIN_KINDS, DesignParams, active_cores
 from streamjoin_hw.sim.bulk import Owed, SlidingJoin, draw_chunks
 from streamjoin_hw.sim.model import Model
 from streamjoin_hw.sim.order import ArrivalOrder
@@ -127,6 +127,8 @@ def bulk_run(
         passes["order_checked"] = params.order_promise
         if params.has_groups:
             passes["group"] = group
+    if params.decides_kinds:
+        passes["kind"] = JOIN_KINDS[0]  # as after a reset
     seconds = time.monotonic() - start
     return {
         "digest": params.digest,

@@ -30,7 +30,7 @@ from streamjoin_common.contract import (
     active_cores,
 )
 from streamjoin_common.language.windows import CountWindow, TimeWindow
-from streamjoin_common.spelling import option
+from streamjoin_common.spelling import knob, option
 
 TIMESTAMP_BITS = 32
 MAX_TIMESTAMP_US = (1 << TIMESTAMP_BITS) - 1
@@ -184,6 +184,12 @@ class FpgaEngine(Engine):
         timestamp_bits = TIMESTAMP_BITS if isinstance(job.window, TimeWindow) else 0
         wanted = self.wanted(job, terms, timestamp_bits)
         if self._decides_kind(job):
+            if not wanted.stores_in_turn:
+                raise UnsupportedError(
+                    f"{self.name}: {knob('kinds', fpga_device.DEVICE)} needs "
+                    f"{knob('forward', 'fast')}: cores that forward by step leave tuples without "
+                    "partner to the host"
+                )
             wanted = replace(wanted, kinds="all")
         return fpga_device.design(self.name, job, wanted)
 

@@ -26,7 +26,14 @@ from streamjoin_hw.rtl.split.points.core import PointCore
 from streamjoin_hw.rtl.split.queue import Queue, has_root_queues, queue_places
 from streamjoin_hw.rtl.split.shared_core import SharedCore
 from streamjoin_hw.rtl.split.trees import CollectionTree, control_layout
-from streamjoin_hw.rtl.streams import Component, PipeReg, crossing_layout, probe_layout, signal_of
+from streamjoin_hw.rtl.streams import (
+    Component,
+    PipeReg,
+    crossing_layout,
+    payload_of,
+    probe_layout,
+    signal_of,
+)
 
 OUTER, INNER = ORDERS.index("outer"), ORDERS.index("inner")
 
@@ -287,23 +294,31 @@ class SplitArray(Component):
         control = signal_of(control_layout(params))
         punctuate = Signal()
         masked = Signal(params.cores)
-        # A cycle late, as what is kept lies apart: no register is written while a tuple is taken.
-        idle = Signal()
-        m.d.sync += idle.eq(self.idle)
+        # A cycle late, as what is kept lies apart, and so is what is given: a register that is
+        # written while the first tuple is accepted counts for the next input.
+        idle, outer = Signal(), Signal(name="outer")
+        gives_stars = Signal(name="gives_stars")
+        masks = Signal.like(self.masked, name="masks")
+        m.d.sync += [idle.eq(self.idle), masks.eq(self.masked)]
         with m.If(idle):
-            m.d.sync += masked.eq(self.masked)
-            if params.order != "none":
-                m.d.sync += [
-                    control.outer.eq(self.order >= OUTER),
-                    punctuate.eq(self.punctuate & (self.order >= OUTER)),
-                ]
-            if params.order == "inner":
-                # Of the interval its lowest 1; rows from that bit up count, the highest always.
-                bits = row_bits(params)
-                low = (self.interval & (~self.interval + 1))[:32]
-                mask = (~(low - 1)[:bits]) | (1 << (bits - 1))
-                m.d.sync += [
-                    control.inner.eq(self.order >= INNER),
-                    control.row_mask.eq(Mux(self.interval == 0, 0, mask)),
-                ]
+            m.d.sync += masked.eq(masks)
+        if params.order != "none":
+            m.d.sync += [
+                outer.eq(self.order >= OUTER),
+                gives_stars.eq(self.punctuate & (self.order >= OUTER)),
+            ]
+            with m.If(idle):
+                m.d.sync += [control.outer.eq(outer), punctuate.eq(gives_stars)]
+        if params.order == "inner":
+            # Of the interval its lowest 1; rows from that bit up count, the highest always.
+            bits = row_bits(params)
+            low = (self.interval & (~self.interval + 1))[:32]
+            mask = (~(low - 1)[:bits]) | (1 << (bits - 1))
+            inner, row_mask = Signal(name="inner"), payload_of(bits, name="row_mask")
+            m.d.sync += [
+                inner.eq(self.order >= INNER),
+                row_mask.eq(Mux(self.interval == 0, 0, mask)),
+            ]
+            with m.If(idle):
+                m.d.sync += [control.inner.eq(inner), control.row_mask.eq(row_mask)]
         return control, punctuate, masked

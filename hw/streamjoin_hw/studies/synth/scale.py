@@ -19,7 +19,7 @@ from typing import Any
 from streamjoin_common import storage
 from streamjoin_common.contract import DesignParams
 from streamjoin_common.documents import read_json
-from streamjoin_common.errors import ToolError
+from streamjoin_common.errors import ToolError, UsageError
 from streamjoin_hw.studies.synth.record import RECORD_VERSION, failure, record
 from streamjoin_hw.studies.synth.settings import Settings, tools, verilog_digest, verilog_of
 from streamjoin_hw.studies.synth.targets import Target
@@ -97,6 +97,59 @@ def is_current(
     return same_tools and recorded["verilog_sha256"] == verilog_digest(verilog_of(params, settings))
 
 
+ASKED = ("clock_hz", "placements", "flat", "top", "copies")
+"""What of a record's settings a user has chosen, beside its target, its seed and its design."""
+
+
+Planned = tuple[int, DesignParams, Settings]
+"""A placement: the cores of its point, its design, and how."""
+
+
+def planned(
+    base: DesignParams,
+    counts: Sequence[int],
+    settings: Sequence[Settings],
+    each_has: int | None = None,
+) -> list[Planned]:
+    """Return the placements of a study, as in :func:`sweep`."""
+    made = []
+    for cores, given in itertools.product(counts, settings):
+        params = dataclasses.replace(base, cores=each_has or cores)
+        made.append((cores, params, dataclasses.replace(given, copies=cores // params.cores)))
+    return made
+
+
+def refuse_others(folder: Path, target: Target, placements: Sequence[Planned]) -> None:
+    """Refuse to write over the records of another study.
+
+    Raises
+    ------
+    UsageError
+        If a record of a folder was asked for with another target, design or setting.
+    """
+    for cores, params, each in placements:
+        path = point_file(folder, cores, each.seed)
+        recorded = _kept(path)
+        if recorded is None or recorded.get("version") != RECORD_VERSION:
+            continue
+        identity = each.identity(target, params)
+        made = {"target": recorded["target"], **recorded["params"]}
+        asked = {"target": target.name, **json.loads(json.dumps(params.to_dict()))}
+        made |= {name: recorded["settings"].get(name) for name in ASKED}
+        asked |= {name: identity.get(name) for name in ASKED}
+        for name, value in asked.items():
+            if made.get(name) != value:
+                raise UsageError(
+                    f"{path} is of another study, with {name} {_shown(made.get(name))} and not "
+                    f"{_shown(value)}: give --out another folder"
+                )
+
+
+def _shown(value: Any) -> str:
+    """Return a setting for a sentence; a clock in Hz has no fraction."""
+    return f"{value:.0f}" if isinstance(value, float) else "1" if value is None else str(value)
+
+
 def _kept(path: Path) -> dict[str, Any] | None:
     try:
         recorded = read_json(path)
@@ -150,10 +203,9 @@ def sweep(
     StorageError
         If a point cannot be written.
     """
-    records, total = [], len(counts) * len(settings)
-    for done, (cores, given) in enumerate(itertools.product(counts, settings), start=1):
-        params = dataclasses.replace(base, cores=each_has or cores)
-        each = dataclasses.replace(given, copies=cores // params.cores)
+    placements = planned(base, counts, settings, each_has)
+    records, total = [], len(placements)
+    for done, (cores, params, each) in enumerate(placements, start=1):
         path = point_file(folder, cores, each.seed)
         recorded = _kept(path)
         if recorded is None or not is_current(recorded, target, each, params):
