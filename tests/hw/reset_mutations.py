@@ -117,4 +117,14 @@ RESET_MUTATIONS = {
         "test_settings.py::test_an_order_counts_from_the_answer_on[single-ended]",
         "offered after",
     ),
+    "masks-of-a-cycle-later": Mutation(
+        Fault(
+            "rtl.split.array",
+            "masked.eq(masks)",
+            "masked.eq(self.masked)",
+            "cores that are masked in the cycle of the first tuple are so for its results",
+        ),
+        "test_settings.py::test_masks_count_from_the_answer_on",
+        "offered after",
+    ),
 }

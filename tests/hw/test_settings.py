@@ -188,3 +188,21 @@ def test_an_order_counts_from_the_answer_on(params: DesignParams, old: int, new:
 
     run(Top(params), scenario)
     assert set(firsts) == {False, True}
+
+
+def test_masks_count_from_the_answer_on() -> None:
+    params = DesignParams(design="splitjoin", cores=2, segment_tuples=4)
+    firsts = []
+
+    async def scenario(bench: Bench) -> None:
+        race = Race(bench)
+        (name,) = (name for name in bench.offsets if name.startswith("masked"))
+        for lag in LAGS:
+            await race.begin(**{name: 0})
+            await race.write(name, 0b11, lag, S_THEN_R)
+            firsts.append(race.is_first)
+            found = met(await race.results())
+            assert bool(found) is race.is_first, f"offered after {lag} cycles"
+
+    run(Top(params), scenario)
+    assert set(firsts) == {False, True}
