@@ -68,8 +68,8 @@ LINE_MUTATIONS = {
     "queue-outlives-a-reset": Mutation(
         Fault(
             "rtl.queues",
-            "each.eq(0) for each in emptied]",
-            "each.eq(0) for each in emptied[:3]]",
+            "empty_at(m, self.clear, emptied)",
+            "empty_at(m, self.clear, emptied[:3])",
             "a line's queue keeps its results through a reset",
         ),
         "test_line.py::test_a_reset_empties_a_line_s_end[0-40]",
@@ -78,8 +78,8 @@ LINE_MUTATIONS = {
     "queue-misplaces-after-a-reset": Mutation(
         Fault(
             "rtl.queues",
-            "each.eq(0) for each in emptied]",
-            "each.eq(0) for each in emptied[1:]]",
+            "empty_at(m, self.clear, emptied)",
+            "empty_at(m, self.clear, emptied[1:])",
             "a line's queue is read where nothing was written after a reset",
         ),
         "test_line.py::test_a_reset_empties_a_line_s_end[0-40]",
@@ -88,8 +88,8 @@ LINE_MUTATIONS = {
     "queue-counts-through-a-reset": Mutation(
         Fault(
             "rtl.queues",
-            "count.eq(0) for count in counts",
-            "count.eq(0) for count in counts[:2]",
+            "empty_at(m, clear, counts)",
+            "empty_at(m, clear, counts[:2])",
             "a line's queue counts what a reset has emptied",
         ),
         "test_line.py::test_a_reset_empties_a_line_s_end[0-40]",

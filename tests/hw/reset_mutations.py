@@ -4,6 +4,8 @@ from tests.hw.mutation import Mutation
 
 from streamjoin_hw.formal.faults import Fault
 
+AT_WORK = "test_reset.py::test_nothing_of_before_a_soft_reset_counts_after_it"
+
 RESET_MUTATIONS = {
     "soft-reset-hasty": Mutation(
         Fault(
@@ -84,8 +86,109 @@ RESET_MUTATIONS = {
             "reset.eq(0)",
             "a core's own register passes no reset on",
         ),
-        "test_model.py::test_a_soft_reset_empties_every_line_of_a_chain_that_forwards_at_once",
+        f"{AT_WORK}[fast]",
         "assert",
+    ),
+    "split-trees-give-while-settling": Mutation(
+        Fault(
+            "rtl.split.array",
+            "first.valid.eq(tree.o.valid & ~self.settling)",
+            "first.valid.eq(tree.o.valid)",
+            "what a tree of SplitJoin gives before it is emptied counts as of the next input",
+        ),
+        f"{AT_WORK}[split]",
+        "after ",
+    ),
+    "split-trees-are-not-emptied": Mutation(
+        Fault(
+            "rtl.split.trees",
+            "clear.eq(self.clears[core])",
+            "clear.eq(0)",
+            "trees of SplitJoin keep what is inside through a reset",
+        ),
+        f"{AT_WORK}[split]",
+        "after ",
+    ),
+    "split-trees-are-emptied-early": Mutation(
+        Fault(
+            "rtl.split.trees",
+            "m.d.sync += clear.eq(self.clears[core])",
+            "m.d.comb += clear.eq(self.clears[core])",
+            "what a core offers before it obeys its reset gets into a tree",
+        ),
+        f"{AT_WORK}[split]",
+        "after ",
+    ),
+    "split-core-is-emptied-early": Mutation(
+        Fault(
+            "rtl.split.array",
+            "core.clear.eq(late)",
+            "core.clear.eq(reset)",
+            "a window is emptied, and tuples enter it before the core obeys its reset",
+        ),
+        f"{AT_WORK}[ordered]",
+        "after ",
+    ),
+    "split-queue-keeps-its-head": Mutation(
+        Fault(
+            "rtl.queues",
+            "(there, few, lost))",
+            "(few, lost))",
+            "the queue in front of a core keeps a tuple through a reset",
+        ),
+        f"{AT_WORK}[split]",
+        "after ",
+    ),
+    "split-queue-keeps-a-pointer": Mutation(
+        Fault(
+            "rtl.queues",
+            "(end, start))",
+            "(end,))",
+            "the queue in front of a core is read where nothing was written after a reset",
+        ),
+        f"{AT_WORK}[split]",
+        "after ",
+    ),
+    "split-losses-while-settling": Mutation(
+        Fault(
+            "rtl.split.array",
+            "Mux(settling, 0, evicted)",
+            "evicted",
+            "what a core lost before a reset counts after it",
+        ),
+        f"{AT_WORK}[ordered]",
+        "after ",
+    ),
+    "split-holds-while-settling": Mutation(
+        Fault(
+            "rtl.intake",
+            "self.running & ~self.settling",
+            "self.running",
+            "a hold of before a reset counts after it",
+        ),
+        "test_reset.py::test_a_hold_of_before_a_soft_reset_is_not_counted_while_it_drains[split]",
+        "cycles of before",
+    ),
+    "split-settles-early": Mutation(
+        Fault(
+            "rtl.split.array",
+            "2 * levels + 6, init",
+            "levels, init",
+            "trees give before they are emptied",
+        ),
+        f"{AT_WORK}[split]",
+        "after ",
+    ),
+    "split-oldest-batch-after-a-reset": Mutation(
+        Fault(
+            "rtl.split.gatherer",
+            "oldest = Signal(range(BANKS), init=1)",
+            "oldest = Signal(range(BANKS))",
+            "a reset counts expiries for another batch than a clear",
+        ),
+        "test_split_shared.py::"
+        "test_dense_results_of_a_core_that_stores_every_tuple_are_exact[outer]",
+        "missing",
     ),
     "window-of-a-cycle-later": Mutation(
         Fault(

@@ -104,26 +104,6 @@ SPLIT_WAY_MUTATIONS = {
         f"{LEAVES}[17-2-16]",
         "Error",
     ),
-    "split-core-counts-before-its-reset": Mutation(
-        Fault(
-            "rtl.core_array",
-            "outer.eq(Mux(reset, 0, inner))",
-            "outer.eq(inner)",
-            "what a core counts before its reset is counted after that of the rest",
-        ),
-        "test_split_parts.py::test_a_core_that_is_reset_late_counts_nothing_until_it_is",
-        "assert (",
-    ),
-    "split-link-takes-before-a-core-is-reset": Mutation(
-        Fault(
-            "rtl.trees",
-            "shut = Signal(init=not keeps, reset_less=keeps)",
-            "shut = Signal(reset_less=keeps)",
-            "trees that were reset take what a core still offers",
-        ),
-        "test_split_links.py::test_a_link_gives_a_payload_a_cycle",
-        "not reset yet",
-    ),
     "split-plan-of-what-has-changed": Mutation(
         Fault(
             "rtl.split.half",

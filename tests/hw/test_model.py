@@ -209,22 +209,6 @@ def test_a_soft_reset_leaves_an_empty_design(model: Model) -> None:
     assert difference(reference(workload), outcome.pairs) == ""
 
 
-def test_a_soft_reset_empties_every_line_of_a_chain_that_forwards_at_once() -> None:
-    """Its lines are full of results when it comes."""
-    params = design(20, 4, 1, "equi:int32", forward="fast")
-    rng = np.random.default_rng(SEED)
-    full = random_workload(params, rng, 1200, domain=1, windows=(80, 80))
-    with Model(params, build_model(params)) as model:
-        for _ in range(2):
-            model.set_up(full)
-            with pytest.raises(ModelError, match="did not end"):
-                model.run(full.arrivals, stall_per_1024=1024, max_cycles=5_000)
-            model.restart()
-            workload = random_workload(params, rng, 300)
-            model.set_up(workload)
-            assert difference(reference(workload), model.run(workload.arrivals).pairs) == ""
-
-
 def test_a_soft_reset_drops_drain_and_enable_as_its_description_says(model: Model) -> None:
     (control,) = (each for each in registers(model.params) if each.name == "control")
     (doc,) = (each.doc for each in control.fields if each.name == "soft_reset")

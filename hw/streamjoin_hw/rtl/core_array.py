@@ -11,7 +11,6 @@ from amaranth.hdl import (
     Const,
     Instance,
     Module,
-    Mux,
     ResetInserter,
     ResetSignal,
     Signal,
@@ -96,16 +95,13 @@ class LateResetCore(Component):
     ----------
     core : Component
         What is reset late.
-    silent : sequence of str
-        Outputs that are 0 in that cycle.
     """
 
     clk: Signal
     rst: Signal
 
-    def __init__(self, core: Any, silent: Sequence[str] = ()) -> None:
+    def __init__(self, core: Any) -> None:
         self.core = core
-        self.silent = silent
         super().__init__({"clk": In(1), "rst": In(1), **core.signature.members})
 
     def elaborate(self, _platform: object) -> Module:
@@ -119,9 +115,7 @@ class LateResetCore(Component):
         m.submodules.core = ResetInserter(reset)(self.core)
         for name, member in self.core.signature.members.items():
             outer, inner = getattr(self, name), getattr(self.core, name)
-            if name in self.silent:
-                m.d.comb += outer.eq(Mux(reset, 0, inner))
-            elif member.is_signature:
+            if member.is_signature:
                 wiring.connect(m, wiring.flipped(outer), inner)
             else:
                 m.d.comb += inner.eq(outer) if member.flow == In else outer.eq(inner)

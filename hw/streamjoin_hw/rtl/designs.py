@@ -52,9 +52,7 @@ def _index_array(params: DesignParams, *, by_reference: bool) -> Any:
 DESIGNS = {
     ("handshake", "step"): Design(Chain, lambda params: LateResetCore(Core(params))),
     ("handshake", "fast"): Design(FastChain, lambda params: LateResetCore(ScanCore(params))),
-    ("splitjoin", ""): Design(
-        SplitArray, lambda params: LateResetCore(split_core(params), ("evicted",))
-    ),
+    ("splitjoin", ""): Design(SplitArray, lambda params: LateResetCore(split_core(params))),
     ("splitjoin-hash", ""): Design(_hash_array, HashJoin),
     ("splitjoin-index", ""): Design(_index_array, IndexJoin),
 }

@@ -37,7 +37,8 @@ class Intake(Component):
     clear : Out(1)
         Empty all cores; 1 in one cycle before the first tuple of every input.
     settling : In(1)
-        Something of before ``clear``, or of before a reset, may still be inside: no input begins.
+        Something of before ``clear``, or of before a reset, may still be inside: no input begins,
+        and no hold counts.
 
     The other members are those of :class:`~streamjoin_hw.rtl.chain.sequencer.Sequencer`.
     """
@@ -117,7 +118,7 @@ class Intake(Component):
             # No tuple is offered before the input runs, and none after its last.
             self.o.valid.eq(self.i.valid),
             self.i.ready.eq(self.o.ready),
-            self.hold_cycle.eq(self.held & self.running),
+            self.hold_cycle.eq(self.held & self.running & ~self.settling),
             self.end.valid.eq(w.due),
             # A write of windows in the cycle before ends it sooner than the state does.
             self.open.eq(w.listens & self.enable & ~w.ending & ~self.drain & ~self.windows_written),

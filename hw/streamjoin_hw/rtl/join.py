@@ -196,7 +196,7 @@ class Join(Component):
         m.d.comb += array.clear.eq(intake.clear)
         for name in setting_members(params):
             m.d.comb += getattr(array, name).eq(getattr(self, name))
-        if params.design == "handshake":
+        if params.design in ("handshake", "splitjoin"):
             m.d.comb += intake.settling.eq(array.settling)
         if params.design == "splitjoin":
             m.d.comb += array.idle.eq(intake.idle)

@@ -11,7 +11,7 @@ from amaranth.lib import data, stream
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-from streamjoin_hw.rtl.streams import Component, View, payload_of
+from streamjoin_hw.rtl.streams import Component, View, bits_of, empty_at, payload_of
 
 LANDING_PLACES = 16
 """Places of a queue at a far end, at least: the words of an ECP5's LUT RAM."""
@@ -72,9 +72,7 @@ class LateCount:
             more, fewer = Cat(1, self._late), self._late >> 1
         with m.If(self._came ^ self._went):
             m.d.sync += self._late.eq(Mux(self._came, more, fewer))
-        if clear is not None:
-            with m.If(clear):
-                m.d.sync += [count.eq(0) for count in counts]
+        empty_at(m, clear, counts)
 
     def at_least(self, number: int) -> Value:
         """Return whether there are at least so many, 1 or more; from registers."""
@@ -173,6 +171,8 @@ class Landing(Component):
     deciding : tuple of str
         Members by which the taker decides whether it takes a payload: they come from registers,
         and have a memory and pointers of their own, which lie near the taker.
+    clear : Signal, optional
+        As of :class:`ResultQueue`.
 
     Members
     -------
@@ -196,10 +196,12 @@ class Landing(Component):
         places: int,
         reserve: int,
         deciding: tuple[str, ...] = (),
+        clear: Signal | None = None,
     ) -> None:
         self.layout = layout
         self.places = places
         self.reserve = reserve
+        self.clear = clear
         self.deciding = deciding
         super().__init__(
             {
@@ -212,10 +214,9 @@ class Landing(Component):
 
     def elaborate(self, _platform: object) -> Module:
         """Build the memories, and count what they hold."""
-        m = Module()
-        there, few, lost = (Signal(name=name) for name in ("there", "becomes_few", "lost"))
-        leaves = Signal()
-        level = LateCount(m, self.arrives, leaves, self.places)
+        m, leaves = Module(), Signal()
+        there, few, lost = bits_of(self.clear, "there", "becomes_few", "lost")
+        level = LateCount(m, self.arrives, leaves, self.places, self.clear)
         many = level.at_least(2)
         m.d.comb += [
             self.o.valid.eq(there),
@@ -227,10 +228,8 @@ class Landing(Component):
         others = {name: field for name, field in self._fields() if name not in self.deciding}
         # Whether a payload leaves is decided late, so it decides between what is known.
         if others:
-            head, start = self._memory(m, "memory", others, 1)
+            head = self._memory(m, "memory", others, leaves, step=1)
             m.d.comb += [self.o.p[name].eq(head[name]) for name in others]
-            with m.If(leaves):
-                m.d.sync += start.eq(start + 1)
         if deciding:
             self._decide(m, deciding, there, many, leaves)
         m.d.sync += [
@@ -238,6 +237,7 @@ class Landing(Component):
             few.eq(level.at_least(self.places - self.reserve + 1)),
             lost.eq(level.at_least(self.places)),
         ]
+        empty_at(m, self.clear, (there, few, lost))
         return m
 
     def _fields(self) -> list[tuple[str, Any]]:
@@ -245,17 +245,16 @@ class Landing(Component):
 
     def _decide(self, m: Module, fields: Any, there: Signal, many: Value, leaves: Signal) -> None:
         """Build the registers of the oldest payload's members; their memory has what follows it."""
-        after, start = self._memory(m, "deciding", fields, -1)
+        follows = Mux(there, leaves & (many | self.arrives), self.arrives)
+        after = self._memory(m, "deciding", fields, follows, step=-1)
         for name, shape in fields.items():
             head: Any = payload_of(shape, name=f"head_{name}")
             with m.If(leaves | ~there):
                 m.d.sync += head.eq(Mux(many, after[name], self.payload[name]))
             m.d.comb += self.o.p[name].eq(head)
-        with m.If(Mux(there, leaves & (many | self.arrives), self.arrives)):
-            m.d.sync += start.eq(start - 1)
 
-    def _memory(self, m: Module, name: str, fields: Any, step: int) -> tuple[Any, Signal]:
-        """Build a memory of some members; return what it reads, and where.
+    def _memory(self, m: Module, name: str, fields: Any, leaves: Value, *, step: int) -> Any:
+        """Build a memory of some members; return what it reads until that ``leaves``.
 
         Its pointers count up or down: synthesis takes two that count alike for one, whose wires
         then are as long as those of the longest memory.
@@ -264,7 +263,8 @@ class Landing(Component):
         m.submodules[name] = memory
         write, read = memory.write_port(), memory.read_port(domain="comb")
         end, start = (
-            Signal(range(self.places), name=f"{name}_{which}") for which in ("end", "start")
+            Signal(range(self.places), name=f"{name}_{it}", reset_less=self.clear is not None)
+            for it in ("end", "start")
         )
         # The place at the end is free: what is offered is written, and counts if it arrives.
         m.d.comb += [
@@ -275,7 +275,10 @@ class Landing(Component):
         ]
         with m.If(self.arrives):
             m.d.sync += end.eq(end + step)
-        return read.data, start
+        with m.If(leaves):
+            m.d.sync += start.eq(start + step)
+        empty_at(m, self.clear, (end, start))
+        return read.data
 
 
 class ResultQueue(Component):
@@ -386,10 +389,8 @@ class ResultQueue(Component):
             some.eq(self.write | waits.at_least(2) | (some & there & ~self.take)),
             there.eq(goes | (there & ~self.take)),
         ]
-        if self.clear is not None:
-            with m.If(self.clear):
-                m.d.sync += [each.eq(0) for each in emptied]
-        few, lost = (Signal(name=name, reset_less=keeps) for name in ("becomes_few", "lost"))
+        empty_at(m, self.clear, emptied)
+        few, lost = bits_of(self.clear, "becomes_few", "lost")
         # With the word at the head, which is there while others wait.
         m.d.sync += [
             few.eq(waits.at_least(self.words - self.free_words)),

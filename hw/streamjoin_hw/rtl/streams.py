@@ -79,6 +79,21 @@ def registers_of(
     return data.View(layout, Cat(Value.cast(part) for part in parts))
 
 
+def bits_of(clear: Value | None, *names: str) -> list[Signal]:
+    """Make registers of a bit, each of a name; for :func:`empty_at`."""
+    return [Signal(name=name, reset_less=clear is not None) for name in names]
+
+
+def empty_at(m: Module, clear: Value | None, states: Sequence[Any]) -> None:
+    """Reset registers at the edge after ``clear``, if there is one; their domain does not then.
+
+    After all else that is assigned to them.
+    """
+    if clear is not None:
+        with m.If(clear):
+            m.d.sync += [state.eq(state.init) for state in states]
+
+
 def one_of(choices: Sequence[tuple[Value, Any]]) -> Value:
     """Return the value of the one choice whose bit is 1, 0 if there is none.
 
@@ -343,7 +358,5 @@ class PingPongReg(Stage):
                 m.d.sync += [register.eq(self.i.payload), holds.eq(comes & (enters == k))]
             with m.Elif(goes & (leaves == k)):
                 m.d.sync += holds.eq(0)
-        if self.clear is not None:
-            with m.If(self.clear):
-                m.d.sync += [state.eq(0) for state in states]
+        empty_at(m, self.clear, states)
         return m

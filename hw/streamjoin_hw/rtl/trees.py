@@ -8,7 +8,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from streamjoin_hw.rtl.queues import ResultQueue
-from streamjoin_hw.rtl.streams import Component, PingPongReg, one_of, payload_of
+from streamjoin_hw.rtl.streams import Component, PingPongReg, bits_of, empty_at, one_of, payload_of
 
 LINK_WORDS = 8
 """Words of a link's queue: twice those that are on their way to it."""
@@ -17,9 +17,7 @@ LINK_WORDS = 8
 class Link(Component):
     """A way from one stream to another, far from each other: a register, and a queue behind it.
 
-    Latency 3 cycles, throughput 1 payload a cycle. ``i.ready`` and all of ``o`` are registers. In
-    the cycle after a reset it takes nothing: what is offered then may be of something that is reset
-    a cycle later.
+    Latency 3 cycles, throughput 1 payload a cycle. ``i.ready`` and all of ``o`` are registers.
 
     Parameters
     ----------
@@ -74,17 +72,13 @@ class Link(Component):
         m = Module()
         m.submodules.queue = queue = ResultQueue(self.layout, self.words, self.RESERVE, self.clear)
         payload = payload_of(self.layout)
-        keeps = self.clear is not None
-        valid = Signal(reset_less=keeps)
-        shut = Signal(init=not keeps, reset_less=keeps)
+        valid, shut = bits_of(self.clear, "valid", "shut")
         m.d.sync += [
             payload.eq(self.i.payload),
             valid.eq(self.i.valid & self.i.ready),
             shut.eq(queue.few),
         ]
-        if self.clear is not None:
-            with m.If(self.clear):
-                m.d.sync += valid.eq(0)
+        empty_at(m, self.clear, (valid,))
         m.d.comb += [
             self.i.ready.eq(~shut),
             queue.word.eq(payload),
@@ -197,9 +191,7 @@ class Merger(Component):
         )
         held = held_up.replicate(self.inputs)
         m.d.sync += turn.eq((following(turn, seen) & ~held) | (turn & (alone | held)))
-        if self.clear is not None:
-            with m.If(self.clear):
-                m.d.sync += turn.eq(turn.init)
+        empty_at(m, self.clear, (turn,))
         for k, each in enumerate(streams):
             m.d.comb += each.ready.eq(ready[k])
         chosen = turn if soon is None else ready

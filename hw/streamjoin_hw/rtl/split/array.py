@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Const, Module, Mux, ResetInserter, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -21,7 +21,7 @@ from streamjoin_hw.rtl.split.layouts import (
     row_bits,
     token_layout,
 )
-from streamjoin_hw.rtl.split.links import Spread, gathered_or, spread_bit
+from streamjoin_hw.rtl.split.links import Spread, gathered_or, leaf_levels, spread_bit
 from streamjoin_hw.rtl.split.points.core import PointCore
 from streamjoin_hw.rtl.split.queue import Queue, has_root_queues, queue_places
 from streamjoin_hw.rtl.split.shared_core import SharedCore
@@ -88,6 +88,9 @@ class SplitArray(Component):
     masked : In(cores)
         Cores that find nothing.
     results : Out(stream.Signature(combined_layout(params)))
+    settling : Out(1)
+        1 after a reset of the domain as long as something of before may be inside: ``clear`` alone
+        empties cores and trees, so it follows such a reset, and no tuple comes meanwhile.
     held, busy, evicted
         As of :func:`~streamjoin_hw.rtl.core_array.collect`.
     """
@@ -102,6 +105,7 @@ class SplitArray(Component):
     draining: Signal
     masked: Signal
     results: stream.Interface
+    settling: Signal
     held: Signal
     busy: Signal
     evicted: Signal
@@ -117,6 +121,7 @@ class SplitArray(Component):
                 **setting_members(params),
                 **({"draining": In(1)} if params.has_groups else {}),
                 "results": Out(stream.Signature(combined_layout(params))),
+                "settling": Out(1),
                 **gathered_members(params),
             }
         )
@@ -128,6 +133,8 @@ class SplitArray(Component):
         queued = QUEUED_TUPLES if params.has_shared_comparators else LANDING_PLACES
         if not has_root_queues(params):
             queued = max(queued, queue_places(params))
+        clears = spread_bit(m, self.clear, params.cores, params.merge_arity)
+        settling = self._settle(m)
         left, right = (
             Spread(
                 routed_layout(params),
@@ -135,34 +142,18 @@ class SplitArray(Component):
                 params.merge_arity,
                 queued,
                 deciding=("side", "full"),
+                clears=clears,
             )
             for _ in range(2)
         )
         m.submodules.left_spread, m.submodules.right_spread = left, right
-        m.submodules.r_tree = r_tree = CollectionTree(params)
-        m.submodules.s_tree = s_tree = CollectionTree(params)
+        m.submodules.r_tree = r_tree = CollectionTree(params, clears)
+        m.submodules.s_tree = s_tree = CollectionTree(params, clears)
         combiner: Any = (GroupCombiner if params.has_groups else Combiner)(params)
         m.submodules.combiner = combiner
         control, punctuate, masked = self._settings(m)
 
-        clears = spread_bit(m, self.clear, params.cores, params.merge_arity)
-        cores: list[Any] = []
-        for index in range(params.cores):
-            members = split_core_members(params)
-            core: Any = CoreInstance(members) if self.by_reference else split_core(params)
-            m.submodules[f"core{index}"] = core
-            wiring.connect(m, left.o[index], core.left)
-            wiring.connect(m, right.o[index], core.right)
-            wiring.connect(m, core.r_results, r_tree.i[index])
-            wiring.connect(m, core.s_results, s_tree.i[index])
-            m.d.comb += [
-                core.index.eq(Const(index, len(core.index))),
-                core.clear.eq(clears[index]),
-                core.masked.eq(masked[index]),
-                *(getattr(core, name).eq(control.outer) for name in ordered_port(params)),
-            ]
-            cores.append(core)
-
+        cores = self._cores(m, clears, ((left, right), (r_tree, s_tree)), (control, masked))
         for tree in (r_tree, s_tree, *([] if params.has_groups else [combiner])):
             m.d.comb += tree.control.eq(control)
         arriving: Any = self.i
@@ -193,8 +184,48 @@ class SplitArray(Component):
             inside |= self._owed(m, combiner, punctuate, inside)
         m.d.sync += self.busy.eq(inside)
         if params.timestamp_bits:
-            m.d.comb += self.evicted.eq(registered_sum(m, [core.evicted for core in cores]))
+            evicted = registered_sum(m, [core.evicted for core in cores])
+            m.d.comb += self.evicted.eq(Mux(settling, 0, evicted))
         return m
+
+    def _cores(
+        self, m: Module, clears: list[Signal], trees: tuple[tuple[Any, ...], ...], settings: Any
+    ) -> list[Any]:
+        """Make the cores between the trees, each emptied by its own of ``clears``."""
+        params, (spreads, collections), (control, masked) = self.params, trees, settings
+        cores: list[Any] = []
+        for index, reset in enumerate(clears):
+            # A core obeys its reset a cycle late, and is emptied then.
+            late = Signal(init=1, name="late_reset", reset_less=True)
+            m.d.sync += late.eq(reset)
+            members = split_core_members(params)
+            known = CoreInstance(members, reset) if self.by_reference else None
+            core: Any = known or split_core(params)
+            m.submodules[f"core{index}"] = known or ResetInserter(late)(core)
+            for spread, taker in zip(spreads, (core.left, core.right), strict=True):
+                wiring.connect(m, spread.o[index], taker)
+            for tree, results in zip(collections, (core.r_results, core.s_results), strict=True):
+                wiring.connect(m, results, tree.i[index])
+            m.d.comb += [
+                core.index.eq(Const(index, len(core.index))),
+                core.clear.eq(late),
+                core.masked.eq(masked[index]),
+                *(getattr(core, name).eq(control.outer) for name in ordered_port(params)),
+            ]
+            cores.append(core)
+        return cores
+
+    def _settle(self, m: Module) -> Value:
+        """Return :attr:`settling`, which holds back what cores and trees give of before a reset.
+
+        ``clear`` takes ``levels`` cycles to the cores, and one of theirs; what they say then as
+        many back at most, and three: two sums and a register.
+        """
+        levels = leaf_levels(self.params.cores, self.params.merge_arity)
+        left = Signal(2 * levels + 6, init=-1)
+        m.d.sync += left.eq(left >> 1)
+        m.d.comb += self.settling.eq(left[0])
+        return left[0]
 
     def _queues(
         self, m: Module, arriving: Any, trees: tuple[tuple[Any, ...], ...], combiner: Any
@@ -237,11 +268,14 @@ class SplitArray(Component):
             combiner.arrives.eq(arriving.valid & arriving.ready),
         ]
         for number, (tree, taker) in enumerate(zip(collections, combiner.i, strict=True)):
-            if not results:
-                wiring.connect(m, tree.o, taker)
-                continue
-            wiring.connect(m, tree.o, results[number].i)
-            wiring.connect(m, results[number].o, taker)
+            first: Any = results[number].i if results else taker
+            m.d.comb += [
+                first.valid.eq(tree.o.valid & ~self.settling),
+                first.payload.eq(tree.o.payload),
+                tree.o.ready.eq(first.ready),
+            ]
+            if results:
+                wiring.connect(m, results[number].o, taker)
         return [*tuples, *results]
 
     def _as_point_or_probe(self, m: Module, tuple_in: Any, stored: int) -> Any:
@@ -293,7 +327,7 @@ class SplitArray(Component):
         params = self.params
         control = signal_of(control_layout(params))
         punctuate = Signal()
-        masked = Signal(params.cores)
+        masked = Signal(params.cores, reset_less=True)
         # A cycle late, as what is kept lies apart, and so is what is given: a register that is
         # written while the first tuple is accepted counts for the next input.
         idle, outer = Signal(), Signal(name="outer")

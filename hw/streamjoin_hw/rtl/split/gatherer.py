@@ -77,7 +77,7 @@ class Expired(Component):
         m = Module()
         recent = Signal(range(self.limit + 1))
         batches = Signal(range(BANKS + 1))
-        oldest = Signal(range(BANKS))
+        oldest = Signal(range(BANKS), init=1)
         newest = Signal(range(BANKS))
         counts = [payload_of(len(recent), name=f"since{bank}") for bank in range(BANKS)]
         left, rest = Signal.like(batches), Signal.like(recent)

@@ -21,33 +21,33 @@ from streamjoin_hw.rtl.trees import tree_levels
 def gathered_or(m: Module, bits: Sequence[Value], arity: int, *, init: int = 0) -> Value:
     """OR bits through registers, ``arity`` a gate; as many cycles late as such a tree has levels.
 
-    With few inputs a gate the wires are as short as those of a tree over the same cores. After a
-    reset all are ``init``.
+    With few inputs a gate the wires are as short as those of a tree over the same cores. At
+    power-up all are ``init``; no reset reaches them.
     """
     for _ in range(tree_levels(len(bits), arity)):
         groups: list[Value] = []
         for first in range(0, len(bits), arity):
-            group = Signal(name="some", init=init)
+            group = Signal(name="some", init=init, reset_less=True)
             m.d.sync += group.eq(Cat(*bits[first : first + arity]).any())
             groups.append(group)
         bits = groups
     return bits[0]
 
 
-def spread_bit(m: Module, bit: Value, leaves: int, arity: int) -> list[Value]:
-    """Hand a bit to many through registers, ``arity`` each; a cycle late for each level.
+def spread_bit(m: Module, bit: Value, leaves: int, arity: int) -> list[Signal]:
+    """Hand a bit to many through registers, ``arity`` each, in :func:`leaf_levels` cycles.
 
     Until its registers are there (:func:`~streamjoin_hw.rtl.streams.flags_apart`) a leaf gets 1.
     """
-    takers: list[Value] = [bit]
-    counts = node_counts(leaves, arity, tree_levels(leaves, arity))
+    takers: list[Any] = [bit]
+    counts = node_counts(leaves, arity, leaf_levels(leaves, arity))
     there = iter(flags_apart(m, sum(counts)))
     for level, count in reversed(list(enumerate(counts))):
         nodes = [Signal(name=f"spread{level}_{k}", init=1, reset_less=True) for k in range(count)]
         for k, node in enumerate(nodes):
             with m.If(next(there)):
                 m.d.sync += node.eq(takers[k // arity])
-        takers = list(nodes)
+        takers = nodes
     return takers
 
 
@@ -79,6 +79,9 @@ class Spread(Component):
         Payloads that a leaf's queue holds, at least.
     deciding : tuple of str
         See :class:`~streamjoin_hw.rtl.queues.Landing`.
+    clears : sequence of Signal, optional
+        For each leaf: empties its queue at the next edge, in place of the domain's reset, which
+        then reaches nothing here. It comes once what was on its way to the leaf has arrived.
 
     Members
     -------
@@ -99,7 +102,9 @@ class Spread(Component):
         leaves: int,
         arity: int,
         places: int = LANDING_PLACES,
+        *,
         deciding: tuple[str, ...] = (),
+        clears: Sequence[Signal] = (),
     ) -> None:
         # At least one register: what decides that a payload sets out is far from the queues.
         self.levels = leaf_levels(leaves, arity)
@@ -107,6 +112,7 @@ class Spread(Component):
         self.leaves = leaves
         self.arity = arity
         self.deciding = deciding
+        self.clears = clears
         # Down through a register for each level but the queues', up through one for each level.
         self.reserve = 2 * self.levels + 2
         self.places = landing_places(self.reserve, places)
@@ -130,7 +136,7 @@ class Spread(Component):
             nodes: list[tuple[Any, Value]] = []
             for k in range(count):
                 payload = payload_of(self.layout)
-                valid = Signal(name=f"valid{level}_{k}")
+                valid = Signal(name=f"valid{level}_{k}", reset_less=bool(self.clears))
                 given, arrives = above[k // self.arity]
                 with m.If(next(there)):
                     m.d.sync += [payload.eq(given), valid.eq(arrives)]
@@ -140,7 +146,8 @@ class Spread(Component):
         few: list[Value] = []
         held = []
         for k in range(self.leaves):
-            queue = Landing(self.layout, self.places, self.reserve, self.deciding)
+            clear = self.clears[k] if self.clears else None
+            queue = Landing(self.layout, self.places, self.reserve, self.deciding, clear)
             m.submodules[f"queue{k}"] = queue
             given, arrives = above[k // self.arity]
             each = self.o[k]
@@ -162,7 +169,7 @@ class Spread(Component):
             own = busy[-level] if level < self.levels else [Const(0)]
             groups: list[Value] = []
             for k, here in enumerate(own):
-                group = Signal(name=f"busy{level}_{k}")
+                group = Signal(name=f"busy{level}_{k}", reset_less=True)
                 below = bits[k * self.arity : (k + 1) * self.arity]
                 m.d.sync += group.eq(here | Cat(*below).any())
                 groups.append(group)

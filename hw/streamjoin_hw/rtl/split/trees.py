@@ -1,5 +1,6 @@
 """The trees behind the cores: results collected side by side, in the order that is promised."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from amaranth.hdl import Cat, Module, Mux, Signal, Value
@@ -10,7 +11,7 @@ from streamjoin_common.contract import DesignParams
 from streamjoin_hw.rtl.split.layouts import is_star, row_bits, star_member, token_layout
 from streamjoin_hw.rtl.split.links import gathered_or, leaf_levels
 from streamjoin_hw.rtl.split.queue import has_root_queues, queue_places
-from streamjoin_hw.rtl.streams import Component, PipeReg, one_of
+from streamjoin_hw.rtl.streams import Component, PipeReg, bits_of, empty_at, one_of
 from streamjoin_hw.rtl.trees import Link, Merger, tree_levels
 
 
@@ -40,6 +41,8 @@ class StarMerger(Component):
     output : Component, optional
         What takes the results: a :class:`~streamjoin_hw.rtl.trees.Link`, or else a register
         stage.
+    clear : Signal, optional
+        As of :class:`~streamjoin_hw.rtl.trees.Merger`, for all but ``output``.
 
     Members
     -------
@@ -56,9 +59,16 @@ class StarMerger(Component):
     o: stream.Interface
     busy: Signal
 
-    def __init__(self, params: DesignParams, inputs: int, output: Any = None) -> None:
+    def __init__(
+        self,
+        params: DesignParams,
+        inputs: int,
+        output: Any = None,
+        clear: Signal | None = None,
+    ) -> None:
         self.params = params
         self.inputs = inputs
+        self.clear = clear
         layout = token_layout(params)
         self.output: Any = PipeReg(layout) if output is None else output
         super().__init__(
@@ -113,10 +123,13 @@ class StarMerger(Component):
         """
         inputs = range(self.inputs)
         # Those behind the input served last are before the others, otherwise the first is.
-        second = {(a, b): Signal(name=f"second{a}_{b}") for b in inputs for a in range(b)}
+        pairs = [(a, b) for b in inputs for a in range(b)]
+        bits = bits_of(self.clear, *(f"second{a}_{b}" for a, b in pairs))
+        second = dict(zip(pairs, bits, strict=True))
         for k, each in enumerate(streams):
             with m.If(results[k] & each.ready):
                 m.d.sync += [bit.eq(a <= k < b) for (a, b), bit in second.items()]
+        empty_at(m, self.clear, bits)
         beaten = []
         for k in inputs:
             others = [results[a] & ~second[a, k] for a in range(k)]
@@ -157,6 +170,9 @@ class CollectionTree(Component):
     ----------
     params : DesignParams
         The design: its cores, and the arity of the tree.
+    clears : sequence of Signal
+        A reset for each core, which obeys it a cycle late. So does what is behind the cores: no
+        other reset reaches more of it than a register stage at the root.
 
     Members
     -------
@@ -172,8 +188,9 @@ class CollectionTree(Component):
     o: stream.Interface
     busy: Signal
 
-    def __init__(self, params: DesignParams) -> None:
+    def __init__(self, params: DesignParams, clears: Sequence[Signal]) -> None:
         self.params = params
+        self.clears = clears
         self.levels = tree_levels(params.cores, params.merge_arity)
         token = stream.Signature(token_layout(params))
         super().__init__(
@@ -194,11 +211,13 @@ class CollectionTree(Component):
         for level in range(self.levels):
             mergers: list[Any] = []
             for first in range(0, len(streams), arity):
-                group, output = streams[first : first + arity], self._output(level)
+                group = streams[first : first + arity]
+                clear = self._clear(m, level, first)
+                output = self._output(level, clear)
                 if params.order == "none":
-                    merger: Any = Merger(token_layout(params), len(group), output=output)
+                    merger: Any = Merger(token_layout(params), len(group), clear, output)
                 else:
-                    merger = StarMerger(params, len(group), output)
+                    merger = StarMerger(params, len(group), output, clear)
                     m.d.comb += merger.control.eq(self.control)
                 m.submodules[f"merger{level}_{len(mergers)}"] = merger
                 for k, each in enumerate(group):
@@ -210,17 +229,26 @@ class CollectionTree(Component):
         m.d.comb += self.busy.eq(gathered_or(m, busy, arity))
         return m
 
-    def _output(self, level: int) -> Any:
-        """Make what is behind a merger: at the root a long queue, if none is to follow.
+    def _clear(self, m: Module, level: int, first: int) -> Signal:
+        """Make what empties a merger of ``level`` whose first input is ``first``, near it.
 
-        Behind the cores stands a link in any case: it takes nothing before they are reset.
+        All of a tree is emptied in the cycle in which the cores are reset. Each level follows
+        other cores, so that few of these registers are given the same: synthesis takes such for
+        one, whose wires then are longer.
         """
+        core = min(first * self.params.merge_arity**level + level, self.params.cores - 1)
+        clear = Signal(init=1, name="clear", reset_less=True)
+        m.d.sync += clear.eq(self.clears[core])
+        return clear
+
+    def _output(self, level: int, clear: Signal) -> Any:
+        """Make what is behind a merger: at the root a long queue, if none is to follow."""
         layout = token_layout(self.params)
         if level < self.levels - 1 or (level == 0 and has_root_queues(self.params)):
-            return Link(layout)
+            return Link(layout, clear=clear)
         if has_root_queues(self.params):
             return PipeReg(layout)
-        return Link(layout, queue_places(self.params))
+        return Link(layout, queue_places(self.params), clear=clear)
 
 
 def tree_stages(params: DesignParams) -> int:
