@@ -32,6 +32,7 @@ def test_the_preset_of_a_board_fits_its_part(preset: str) -> None:
     ("folder", "chosen"),
     [
         ("chain", {"design": "handshake"}),
+        ("chain-six", {"design": "handshake"}),
         ("chain-fast", {"design": "handshake", "forward": "fast"}),
         ("chain-nexus", {"design": "handshake"}),
         ("splitjoin", {"design": "splitjoin"}),
