@@ -195,7 +195,7 @@ class SplitArray(Component):
         params, (spreads, collections), (control, masked) = self.params, trees, settings
         cores: list[Any] = []
         for index, reset in enumerate(clears):
-            # A core obeys its reset a cycle late, and is emptied then.
+            # A core obeys its reset a cycle late; its window is emptied in that cycle.
             late = Signal(init=1, name="late_reset", reset_less=True)
             m.d.sync += late.eq(reset)
             members = split_core_members(params)
@@ -218,8 +218,9 @@ class SplitArray(Component):
     def _settle(self, m: Module) -> Value:
         """Return :attr:`settling`, which holds back what cores and trees give of before a reset.
 
-        ``clear`` takes ``levels`` cycles to the cores, and one of theirs; what they say then as
-        many back at most, and three: two sums and a register.
+        ``clear`` comes in the cycle after the reset, takes ``levels`` to the cores and is obeyed a
+        cycle later. What they say then takes as many back at most, two for sums and a register. One
+        is spare.
         """
         levels = leaf_levels(self.params.cores, self.params.merge_arity)
         left = Signal(2 * levels + 6, init=-1)
