@@ -254,7 +254,7 @@ class Landing(Component):
             m.d.comb += self.o.p[name].eq(head)
 
     def _memory(self, m: Module, name: str, fields: Any, leaves: Value, *, step: int) -> Any:
-        """Build a memory of some members; return what it reads until that ``leaves``.
+        """Build a memory of some members; return the oldest one's until it ``leaves``.
 
         Its pointers count up or down: synthesis takes two that count alike for one, whose wires
         then are as long as those of the longest memory.

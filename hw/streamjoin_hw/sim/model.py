@@ -178,8 +178,11 @@ class Model:
             self.library.sjm_write(self.handle, ctypes.c_uint32(offset), ctypes.c_uint32(value))
         )
 
-    def restart(self) -> None:
+    def restart(self, *, drain: bool = False) -> None:
         """Empty the design by a soft reset; a beat that it offers is taken and dropped.
+
+        With ``drain`` one is written while the reset waits for that beat: the input after it ends
+        at once, without tuples.
 
         Raises
         ------
@@ -189,6 +192,8 @@ class Model:
         (control,) = (each for each in contract.registers(self.params) if each.name == "control")
         bits = {each.name: 1 << each.bit for each in control.fields}
         self.write("control", bits["enable"] | bits["soft_reset"])
+        if drain:
+            self.write("control", bits["enable"] | bits["drain"])
         if self.read("control") & bits["soft_reset"]:
             self.library.sjm_drop(self.handle)
         if self.read("control") & bits["soft_reset"]:
