@@ -71,7 +71,7 @@ MUTATIONS = {
             "ts <= before - lateness_us",
             "a tuple just as late as it may be is dropped",
         ),
-        "host/test_live.py::test_late_tuples_take_their_place_or_are_counted[0]",
+        "host/test_live.py::test_late_tuples_take_their_place_or_are_counted",
         "AssertionError",
     ),
     "late-tuples-are-not-waited-for": Mutation(
@@ -81,7 +81,7 @@ MUTATIONS = {
             "= r_state.newest_us, s_state.newest_us",
             "a live join goes on before late tuples can have come",
         ),
-        "host/test_live.py::test_late_tuples_take_their_place_or_are_counted[0]",
+        "host/test_live.py::test_late_tuples_take_their_place_or_are_counted",
         "Error",
     ),
     "kept-band-rounds-inwards": Mutation(

@@ -107,8 +107,8 @@ SPLIT_WAY_MUTATIONS = {
     "split-plan-of-what-has-changed": Mutation(
         Fault(
             "rtl.split.half",
-            "due.eq(is_due & ~w.begin & ~self.clear)",
-            "due.eq(is_due & ~self.clear)",
+            "due.eq(is_due & ~w.begin)",
+            "due.eq(is_due)",
             "a pass begins twice, by what the ring was before the tuple that was stored last",
         ),
         f"{DENSE}[1-4-1-outer-0.8]",
@@ -217,8 +217,8 @@ SPLIT_WAY_MUTATIONS = {
     "split-payload-never-written": Mutation(
         Fault(
             "rtl.split.subwindow",
-            "waits.eq((stored | (waits & self.kept)) & ~self.clear)",
-            "waits.eq(stored & ~self.clear)",
+            "waits.eq(stored | (waits & self.kept))",
+            "waits.eq(stored)",
             "a payload that could not be stored at once never is",
         ),
         f"{DENSE}[2-3-1-none-0.8]",
@@ -330,6 +330,26 @@ SPLIT_WAY_MUTATIONS = {
             "(looking & ~is_last)",
             "looking",
             "words of the next batch are given with the one before",
+        ),
+        f"{DENSE}[1-4-1-outer-0.8]",
+        "Error",
+    ),
+    "split-emitter-idle-beside-a-batch": Mutation(
+        Fault(
+            "rtl.split.emitter",
+            "idle.eq((idle & ~ready) | finished)",
+            "idle.eq(idle | finished)",
+            "a batch is taken while results of the one before are left",
+        ),
+        f"{DENSE}[2-3-1-none-0.8]",
+        "Error",
+    ),
+    "split-emitter-never-idle-again": Mutation(
+        Fault(
+            "rtl.split.emitter",
+            "idle.eq((idle & ~ready) | finished)",
+            "idle.eq(idle & ~ready)",
+            "an emitter takes one batch and no other",
         ),
         f"{DENSE}[1-4-1-outer-0.8]",
         "Error",

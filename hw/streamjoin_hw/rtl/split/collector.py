@@ -101,7 +101,7 @@ class Collector(Component):
     index : In(bits_for(cores - 1))
         The core's number, constant.
     clear : In(1)
-        Begin to count anew; needed once before the first tuple.
+        Count anew; only beside a reset, and once before the first tuple.
     i : In(stream.Signature(routed_layout(params)))
         Tuples of both sides in arrival order. ``ready`` depends on the payload.
     begin : In(1)
@@ -198,7 +198,7 @@ class Collector(Component):
             m.d.sync += [self.store.eq(self.store | stores), self.expire.eq(self.expire | expires)]
         if params.has_groups:
             self._end_groups(m, batch, arrives, is_probe)
-        with m.If(self.begin | self.clear):
+        with m.If(self.begin):
             m.d.sync += [batch.count.eq(0), self.store.eq(0), self.expire.eq(0)]
         return m
 
@@ -220,9 +220,7 @@ class Collector(Component):
         for p in range(self.params.probes):
             with m.If(late & (batch.count == p + 1)):
                 m.d.sync += batch.ends[p].eq(1)
-        with m.If(self.clear):
-            m.d.sync += pending.eq(0)
-        with m.Elif(arrives):
+        with m.If(arrives):
             m.d.sync += pending.eq(~self.i.p.closes & (pending | is_probe))
 
 
@@ -248,7 +246,7 @@ class SingleCollector(Component):
     index : In(bits_for(cores - 1))
         The core's number, constant.
     clear : In(1)
-        Begin to count anew; needed once before the first tuple.
+        Count anew; only beside a reset, and once before the first tuple.
     i : In(stream.Signature(routed_layout(params)))
         Tuples of both sides in arrival order. ``ready`` is a register, and ``side`` and ``full``
         come from registers.
@@ -332,11 +330,9 @@ class SingleCollector(Component):
         may_store = self.i.valid & is_change & turns["storing"].mine
         may_expire = self.i.valid & is_change & self.i.p.full & turns["expiring"].mine
         m.d.sync += [
-            idle.eq(
-                (idle & ~self.i.valid) | (asks & ~no_probe) | (changes & ~refused) | self.clear
-            ),
-            asks.eq(((comes & ~is_change) | (asks & no_probe)) & ~self.clear),
-            changes.eq(((comes & is_change) | (changes & refused)) & ~self.clear),
+            idle.eq((idle & ~self.i.valid) | (asks & ~no_probe) | (changes & ~refused)),
+            asks.eq((comes & ~is_change) | (asks & no_probe)),
+            changes.eq((comes & is_change) | (changes & refused)),
             stores.eq(Mux(idle, may_store, still_stores)),
             expires.eq(Mux(idle, may_expire, still_expires)),
         ]
@@ -362,5 +358,5 @@ class SingleCollector(Component):
             (self.store, stores & ~refused),
             (self.expire, expires & ~refused),
         ):
-            m.d.sync += bit.eq(((bit & ~self.begin) | sets) & ~self.clear)
+            m.d.sync += bit.eq((bit & ~self.begin) | sets)
         return m

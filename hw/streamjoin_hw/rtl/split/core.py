@@ -43,7 +43,7 @@ class SplitCore(Component):
     index : In(bits_for(cores - 1))
         Its number, a constant.
     clear : In(1)
-        Empty it; needed once before the first tuple.
+        Empty it; only beside a reset, and once before the first tuple.
     masked, ordered : In(1), no ``ordered`` where stars are grouped
         See :class:`~streamjoin_hw.rtl.split.half.Half`.
     left, right : In(stream.Signature(routed_layout(params)))

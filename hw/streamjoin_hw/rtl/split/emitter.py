@@ -149,9 +149,11 @@ class Emitter(Component):
         m = Module()
         params, shared = self.params, self.params.has_shared_comparators
         rounds, ordered, probe = self._turns()
-        # The words of a batch are looked at; its last one was, and results are left to give.
-        looking, closing, many, last_probe = (
-            Signal(name=name) for name in ("looking", "closing", "many", "last_probe")
+        # One of these is 1: there is no batch; words of one are looked at; its last one was, and
+        # results are left to give. What is offered of a batch is copied until one is taken.
+        idle, looking, closing, many, last_probe = (
+            Signal(name=name, init=name == "idle")
+            for name in ("idle", "looking", "closing", "many", "last_probe")
         )
         count = payload_of(len(self.count))
         alone: Any = Const(0, 1) if shared else self.alone
@@ -159,13 +161,13 @@ class Emitter(Component):
         m.submodules.outlet = outlet = Outlet(params, self.side)
         wiring.connect(m, outlet.o, wiring.flipped(self.o))
         keep = self._banks if shared else self._registers
-        ready, take, next_count, probing, _ = batch = keep(m, outlet.probe)
+        ready, take, next_count, probing, _ = batch = keep(m, idle, outlet.probe)
         m.d.comb += [
-            take.eq(ready & ~looking & ~closing),
+            take.eq(ready & idle),
             last_probe.eq(self._is_last(probe, count) if rounds is None else rounds.last),
             many.eq(ordered & ~alone & ~last_probe),
         ]
-        with m.If(take):
+        with m.If(idle):
             m.d.sync += count.eq(next_count)
 
         # The list: written at `end`, looked at from `here`, free before `start`.
@@ -210,6 +212,7 @@ class Emitter(Component):
         m.d.comb += given.eq(ends & outlet.i.ready)
         is_last = loads & next_word.last & leaves
         m.d.sync += [
+            idle.eq((idle & ~ready) | finished),
             looking.eq(take | (looking & ~is_last) | (given & ~finished)),
             closing.eq(is_last | (closing & ~given)),
         ]
@@ -234,7 +237,7 @@ class Emitter(Component):
             outlet.probing.eq(probing),
         ]
         self._give(m, rest, outlet)
-        m.d.comb += self.busy.eq(looking | closing | ready | list_ports["held"] | self.o.valid)
+        m.d.comb += self.busy.eq(~idle | ready | list_ports["held"] | self.o.valid)
         return m
 
     def _turns(self) -> tuple[Rounds | None, Value, Any]:
@@ -330,17 +333,17 @@ class Emitter(Component):
             m.d.sync += self.alone.eq(1)
             m.d.comb += list_ports["forget"].eq(1)
 
-    def _registers(self, m: Module, probe: Signal) -> _Batches:
+    def _registers(self, m: Module, idle: Signal, probe: Signal) -> _Batches:
         """Keep the payloads of the batch whose results are given."""
         payloads = payload_of(self.payloads.shape())
-        with m.If(self.take):
+        with m.If(idle):
             m.d.sync += payloads.eq(self.payloads)
         each = [payloads[p] for p in range(self.params.probes)]
         picked = Array(each)[probe] if len(each) > 1 else each[0]
         ends = self.ends if self.params.has_groups else None
         return _Batches(self.ready_batch, self.take, self.count, picked, ends)
 
-    def _banks(self, m: Module, probe: Signal) -> _Batches:
+    def _banks(self, m: Module, idle: Signal, probe: Signal) -> _Batches:
         """Keep payloads and counts of the batches that were begun and of the one collected."""
         params, take = self.params, Signal(name="take")
         pending = Signal(range(BANKS))
@@ -360,8 +363,9 @@ class Emitter(Component):
                     m.d.sync += count.eq(self.count)
                     if params.has_groups:
                         m.d.sync += ended[bank].eq(self.ends)
-        with m.If(take):
-            m.d.sync += [first.eq(first + 1), given.eq(first)]
+        m.d.sync += first.eq(first + take)
+        with m.If(idle):
+            m.d.sync += given.eq(first)
         memory: Any = Memory(shape=params.payload_bits, depth=BANKS << len(self.put_index), init=[])
         m.submodules.probing = memory
         write, read = memory.write_port(), memory.read_port(domain="comb")

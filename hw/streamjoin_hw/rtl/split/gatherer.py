@@ -129,7 +129,7 @@ class Gatherer(Component):
     index : In(bits_for(cores - 1))
         The core's number, constant.
     clear : In(1)
-        Begin to count anew; needed once before the first tuple.
+        Count anew; only beside a reset, and once before the first tuple.
     i : In(stream.Signature(routed_layout(params))).array(2)
         All tuples in arrival order, for the half that stores R, for the one that stores S. A
         stream's ``ready`` depends on the payloads of both.
@@ -238,7 +238,7 @@ class Gatherer(Component):
         ]
         for half, each in enumerate(streams):
             m.d.comb += [
-                each.ready.eq((at == half) & fits & ~done & ~self.clear),
+                each.ready.eq((at == half) & fits & ~done),
                 arrives[half].eq(each.valid & each.ready),
                 self.put[half].eq(arrives[half] & is_probe),
             ]
@@ -266,7 +266,7 @@ class Gatherer(Component):
                 m.d.sync += self.expire.eq(1)
         if params.has_groups:
             self._end_groups(m, bits, batch, (accepts, at))
-        with m.If(done | self.clear):
+        with m.If(done):
             m.d.sync += [batch.count.eq(0), self.store.eq(0), self.expire.eq(0)]
         return m
 
@@ -297,9 +297,7 @@ class Gatherer(Component):
                 bits.closes[half].eq(each.p.closes),
                 bits.late[half].eq(each.p.closes & ~probe & pending),
             ]
-            with m.If(self.clear):
-                m.d.sync += pending.eq(0)
-            with m.Elif(bits.arrives[half]):
+            with m.If(bits.arrives[half]):
                 m.d.sync += pending.eq(~each.p.closes & (pending | probe))
 
     def _balance(self, m: Module, bits: "_Bits") -> Signal:
@@ -312,8 +310,6 @@ class Gatherer(Component):
             m.d.comb += prefer.eq(Mux(self.i[0].valid & bits.probes[SIDE_R], SIDE_R, SIDE_S))
         with m.Else():
             m.d.comb += prefer.eq(Mux(ahead < 0, SIDE_R, SIDE_S))
-        with m.If(self.clear):
-            m.d.sync += ahead.eq(0)
         return prefer
 
     def _halves(self, m: Module, bits: "_Bits", prefer: Signal) -> None:

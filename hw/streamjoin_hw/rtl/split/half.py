@@ -60,7 +60,7 @@ class Half(Component):
     index : In(bits_for(cores - 1))
         The core's number, constant.
     clear : In(1)
-        Empty it; needed once before the first tuple.
+        Empty it; only beside a reset, and once before the first tuple.
     masked : In(1)
         Find no match: the core counts and stores as ever and is taken for failed.
     ordered : In(1), unless stars are grouped
@@ -129,7 +129,7 @@ class Half(Component):
             # That a batch is due is known a cycle before, as it stays so until the batch begins.
             # What the ring says of itself is a cycle late: one more between two that begin.
             due, is_due = Signal(), collector.waiting & ~w.waits & may_go
-            m.d.sync += due.eq(is_due & ~w.begin & ~self.clear)
+            m.d.sync += due.eq(is_due & ~w.begin)
             m.d.comb += w.begin.eq(due & (w.none | reads_last))
             # The key that the ring stores is late too: a pass of one word waits a cycle for it.
             # Whether there is room for what is read is as late.
@@ -239,8 +239,8 @@ class Half(Component):
                 w.batch.there.eq(w.there),
             ]
         m.d.sync += [
-            w.waits.eq((w.waits | (w.begin & plan.probing)) & ~emitter.take),
-            w.loaded.eq((w.loaded | w.loads) & ~emitter.take),
+            w.waits.eq((w.waits & ~emitter.take) | (w.begin & plan.probing)),
+            w.loaded.eq((w.loaded & ~emitter.take) | w.loads),
         ]
         m.d.comb += [ring.read_word.eq(w.word), w.reads.eq(reads)]
 

@@ -88,7 +88,7 @@ class SubWindow(Component):
     Members
     -------
     clear : In(1)
-        Empty it; needed once before the first tuple.
+        Empty it; only beside a reset, and once before the first tuple.
     begin : In(1)
         A pass begins; with it ``store``, ``expire`` : In(1), what is done to the ring.
     enter : In(body_layout(params, side))
@@ -321,7 +321,7 @@ class SubWindow(Component):
             # That one is stored is decided late. It is known in the cycle after: `store`, which but
             # for a `clear` stays until its batch begins, is gone, and the tuple is still there.
             stores_soon, known = Signal(name="stores_soon"), Signal(name="known")
-            m.d.sync += stores_soon.eq(self.store & ~self.clear)
+            m.d.sync += stores_soon.eq(self.store)
             m.d.comb += known.eq(stores_soon & ~self.store)
             before = position_of(word_bits(params), params.lanes, "before")
             m.d.sync += before.becomes(head)
@@ -360,7 +360,7 @@ class SubWindow(Component):
             payload_of(self.params.payload_bits, name="payload"),
         )
         m.d.comb += due.eq(waits & ~self.kept)
-        m.d.sync += waits.eq((stored | (waits & self.kept)) & ~self.clear)
+        m.d.sync += waits.eq(stored | (waits & self.kept))
         with m.If(due | ~waits):
             m.d.sync += [at.eq(slot), payload.eq(self.enter.payload)]
         return at, payload, due

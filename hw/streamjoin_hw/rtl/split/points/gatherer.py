@@ -35,7 +35,7 @@ class PointGatherer(Component):
     index : In(bits_for(cores - 1))
         The core's number, constant.
     clear : In(1)
-        Begin to count anew; needed once before the first tuple.
+        Count anew; only beside a reset, and once before the first tuple.
     i : In(stream.Signature(routed_layout(params))).array(2)
         All tuples in arrival order, for the half that stores R, for the one that stores S. A
         stream's ``ready`` depends on the payloads of both.
@@ -148,7 +148,7 @@ class PointGatherer(Component):
         ]
         for half, each in enumerate(streams):
             m.d.comb += [
-                each.ready.eq((at == half) & fits & ~self.begin & ~changing & ~self.clear),
+                each.ready.eq((at == half) & fits & ~self.begin & ~changing),
                 bits.arrives[half].eq(each.valid & each.ready),
                 self.put[half].eq(bits.arrives[half] & is_probe),
                 self.keeps[half].eq(~empty & (kept == half)),
@@ -179,7 +179,7 @@ class PointGatherer(Component):
             m.d.sync += [seen.gone.eq(0), seen.there.eq(0)]
         with m.Else():
             m.d.sync += [seen.gone.eq(seen.gone + expire), seen.there.eq(seen.there + store)]
-        with m.If(self.begin | self.clear):
+        with m.If(self.begin):
             m.d.sync += count.eq(0)
         return m
 
@@ -193,8 +193,6 @@ class PointGatherer(Component):
             m.d.comb += prefer.eq(Mux(self.i[0].valid & bits.probes[SIDE_R], SIDE_R, SIDE_S))
         with m.Else():
             m.d.comb += prefer.eq(Mux(ahead < 0, SIDE_R, SIDE_S))
-        with m.If(self.clear):
-            m.d.sync += ahead.eq(0)
         return prefer
 
     def _halves(self, m: Module, bits: "_Bits", prefer: Signal) -> None:
