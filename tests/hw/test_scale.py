@@ -59,8 +59,8 @@ def test_an_interrupted_study_goes_on_where_it_was(
     assert run(*words, str(tmp_path), "--json") == 0
     assert fake_record == [2, 4, 4, 8]
     table, told = capsys.readouterr()
-    assert "3 placements for ecp5-85k: 1 of 3, 2 cores, seed 1, route" in told
-    assert "3 placements for ecp5-85k: 3 of 3, 8 cores, seed 1, route" in told
+    assert "scale on ecp5-85k: 1 of 3, 2 cores, seed 1, route" in told
+    assert "scale on ecp5-85k: 3 of 3, 8 cores, seed 1, route" in told
     assert "A further core costs 700 LUT; in handshake join's table 1 it costs 653" in table
     assert "From 2 to 8 cores the clock falls by 6.1 %." in table
     # Another placement is another point, and the slower of two counts.

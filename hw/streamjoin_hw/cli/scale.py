@@ -120,7 +120,7 @@ def run(arguments: argparse.Namespace) -> int:
     refuse_others(folder, target, planned(base, counts, settings, each_has))
     storage.make_folder(folder)
     total = len(counts) * len(seeds)
-    with stages(f"{total} placements for {target.name}") as report:
+    with stages(f"scale on {target.name}") as report:
         records = sweep(
             base,
             counts,

@@ -209,7 +209,7 @@ def sweep(
         path = point_file(folder, cores, each.seed)
         recorded = _kept(path)
         if recorded is None or not is_current(recorded, target, each, params):
-            what = f"{done} of {total}, {cores} cores, seed {each.seed}"
+            what = f"{done} of {total}, {cores} core{'s' if cores > 1 else ''}, seed {each.seed}"
             try:
                 recorded = record(params, target, each, _prefixed(report, what))
             except ToolError as error:
