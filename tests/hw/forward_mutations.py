@@ -125,12 +125,12 @@ FORWARD_MUTATIONS = {
         "test_handshake.py::test_one_key_everywhere_never_overflows_a_fifo[fast]",
         "a result FIFO overflowed",
     ),
-    "turn-a-tuple-early": Mutation(
+    "turn-kept-a-tuple-longer": Mutation(
         Fault(
             "rtl.turn",
-            "mine.eq(left == 0)",
-            "mine.eq(left == 1)",
-            "it is a core's turn one tuple early",
+            "left == Mux(event, Const(self.cores > 1, 1), 0)",
+            "left == 0",
+            "a core takes the tuple behind its own, too",
         ),
         "test_handshake.py::test_random_inputs_are_exact_when_forwarded_at_once[4-4-0-3-0.0-0.0]",
         "pairs",

@@ -14,6 +14,16 @@ BEFORE = "test_split_single.py::test_changes_come_before_the_probe_of_their_batc
 OFFER = "test_split_parts.py::test_the_combiner_keeps_what_it_offers_until_it_is_taken"
 
 SPLIT_WAY_MUTATIONS = {
+    "split-turn-a-tuple-early": Mutation(
+        Fault(
+            "rtl.turn",
+            "is_zero: Value = left == 0",
+            "is_zero: Value = left == 1",
+            "with one probe slot it is a core's turn one tuple early",
+        ),
+        f"{DENSE}[2-3-1-none-0.8]",
+        "pairs",
+    ),
     "split-sides-change-while-one-waits": Mutation(
         Fault(
             "rtl.split.combiner",

@@ -17,6 +17,8 @@ class Turn(Component):
     is_late : bool
         ``mine`` is right from the second cycle after an event and after ``clear`` on, and no event
         comes before: it is worked out from registers alone.
+    is_far : bool
+        So it is, and a register enables what an event changes: the event comes from far.
 
     Members
     -------
@@ -33,9 +35,10 @@ class Turn(Component):
     event: Signal
     mine: Signal
 
-    def __init__(self, cores: int, *, is_late: bool = False) -> None:
+    def __init__(self, cores: int, *, is_late: bool = False, is_far: bool = False) -> None:
         self.cores = cores
-        self.is_late = is_late
+        self.is_late = is_late or is_far
+        self.is_far = is_far
         super().__init__(
             {
                 "index": In(bits_for(cores - 1)),
@@ -52,18 +55,26 @@ class Turn(Component):
         left = payload_of(range(max(2, self.cores)))
         mine = payload_of(1)
         m.d.comb += self.mine.eq(mine)
-        less: Value = one_less(left)
+        event, less = self.event, one_less(left)
+        is_zero: Value = left == 0
         if self.is_late:
             late_less = payload_of(len(left))
-            m.d.sync += [late_less.eq(less), mine.eq(left == 0)]
+            m.d.sync += late_less.eq(less)
             less = late_less
+        if self.is_far:
+            event = Signal(name="late_event")
+            m.d.sync += event.eq(self.event)
+            # What it will be once this event has counted; of one core every turn is its own.
+            is_zero = left == Mux(event, Const(self.cores > 1, 1), 0)
         with m.If(self.clear):
             m.d.sync += left.eq(self.index)
-        with m.Elif(self.event):
+        with m.Elif(event):
             m.d.sync += left.eq(Mux(mine, self.cores - 1, less))
-        if not self.is_late:
+        if self.is_late:
+            m.d.sync += mine.eq(is_zero)
+        else:
             with m.If(self.clear):
                 m.d.sync += mine.eq(self.index == 0)
-            with m.Elif(self.event):
+            with m.Elif(event):
                 m.d.sync += mine.eq(Mux(mine, Const(self.cores == 1, 1), left == 1))
         return m

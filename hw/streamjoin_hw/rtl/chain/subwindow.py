@@ -131,7 +131,7 @@ class SubWindow(Component):
         """Build turns and pointers, memories and the mask."""
         m = Module()
         words, lanes = self.params.segment_words, self.params.lanes
-        store, expire = (Turn(self.params.cores, is_late=True) for _ in range(2))
+        store, expire = (Turn(self.params.cores, is_far=True) for _ in range(2))
         m.submodules.store, m.submodules.expire = store, expire
         # Where the next tuple is stored, and where the oldest one is. `clear` alone resets what is
         # here: beside the domain's reset it would pass a LUT.
