@@ -18,7 +18,7 @@ class Turn(Component):
         ``mine`` is right from the second cycle after an event and after ``clear`` on, and no event
         comes before: it is worked out from registers alone.
     is_far : bool
-        So it is, and a register enables what an event changes: the event comes from far.
+        As ``is_late``, and a register enables what an event changes: the event comes from far.
 
     Members
     -------
