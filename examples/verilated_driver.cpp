@@ -2,8 +2,8 @@
 // Verilated design and compares the pairs with those of two nested loops.
 //
 //   streamjoin hw verilog --preset tiny --out build/tiny
-//   verilator --cc --exe --build -Wno-WIDTH -Wno-CASEINCOMPLETE -CFLAGS -I$PWD/build/tiny \
-//       --Mdir build/tiny/obj build/tiny/streamjoin_top.v examples/verilated_driver.cpp
+//   verilator --cc --exe --build -CFLAGS -I$PWD/build/tiny --Mdir build/tiny/obj \
+//       build/tiny/streamjoin_top.v examples/verilated_driver.cpp
 //   build/tiny/obj/Vstreamjoin_top
 //
 // With the Verilator that `make setup` installs the second command begins with

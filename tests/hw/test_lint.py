@@ -239,6 +239,15 @@ def test_verilator_and_yosys_find_nothing_to_complain_of(
     kept.once([*tools, *asked, verilog.read_text()], read)
 
 
+@pytest.mark.parametrize("language", [[], ["--language", "1364-2001"]], ids=["any", "2001"])
+@pytest.mark.parametrize("name", [each for each in PRESETS if each.startswith("tiny")])
+def test_a_written_file_needs_no_flags(name: str, language: list[str], tmp_path: Path) -> None:
+    verilog = emit.emit_verilog(PRESETS[name], tmp_path, board=True)
+    tool = toolchain.verilator()
+    command = [str(tool.path), "--lint-only", *language, str(verilog)]
+    toolchain.run(command, tool.env(), 60, "Verilator's lint")
+
+
 def test_a_design_is_read_until_it_passes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(cache.VARIABLE, str(tmp_path / "cache"))
     read: list[str] = []

@@ -13,9 +13,6 @@ from streamjoin_common.contract import HEADER_NAME, DesignParams
 CORE_NAME = "streamjoin.core"
 """Name of the file, beside the Verilog."""
 
-VERILATOR_OPTIONS = ("-Wno-WIDTH", "-Wno-CASEINCOMPLETE")
-"""Amaranth's Verilog widens operands on purpose; Yosys puts defaults before a case statement."""
-
 
 def core_identifier(module: str) -> str:
     """Return FuseSoC's name of a design, ``vendor:library:name:version``.
@@ -30,6 +27,12 @@ def core_identifier(module: str) -> str:
     return f"streamjoin:designs:{module}:{release[0]}"
 
 
+def about(params: DesignParams) -> str:
+    """Say in a line which design it is."""
+    terms = ", ".join(term.text for term in params.terms)
+    return f"Stream join, {params.design}, {terms}; digest {params.digest}"
+
+
 def core_file(params: DesignParams, verilog_name: str) -> str:
     """Return a design's core file.
 
@@ -41,10 +44,8 @@ def core_file(params: DesignParams, verilog_name: str) -> str:
         Its Verilog file, which is named after the top level's module.
     """
     module = verilog_name.removesuffix(".v")
-    terms = ", ".join(term.text for term in params.terms)
-    about = f"Stream join, {params.design}, {terms}; digest {params.digest}"
     # JSON's strings are YAML's, too.
-    name, description = (json.dumps(each) for each in (core_identifier(module), about))
+    name, description = map(json.dumps, (core_identifier(module), about(params)))
     return f"""\
 CAPI=2:
 # Generated; its parameters are in manifest.json.
@@ -72,5 +73,4 @@ targets:
     flow: lint
     flow_options:
       tool: verilator
-      verilator_options: [{", ".join(VERILATOR_OPTIONS)}]
 """

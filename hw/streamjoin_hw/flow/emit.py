@@ -16,11 +16,17 @@ from streamjoin_common import contract, storage
 from streamjoin_common.contract import DesignParams
 from streamjoin_common.storage import cache
 from streamjoin_hw.flow.compact import compact
-from streamjoin_hw.flow.core_file import CORE_NAME, core_file
+from streamjoin_hw.flow.core_file import CORE_NAME, about, core_file
 
 VERILOG_NAME = "streamjoin_top.v"
 BOARD_VERILOG_NAME = "streamjoin_board.v"
 MANIFEST_NAME = "manifest.json"
+
+MEANT = ("WIDTH", "CASEINCOMPLETE")
+"""Verilator's warnings that a written file turns off, in comments.
+
+Amaranth's Verilog widens operands on purpose; Yosys puts defaults before a case statement.
+"""
 
 KEPT_SOURCES = 512
 """Designs whose Verilog is kept in the cache; the ones used longest ago go first."""
@@ -154,6 +160,12 @@ def verilog_around(params: DesignParams, make_top: Callable[[], Any], name: str)
     return compact("\n".join(parts))
 
 
+def _for_reading(params: DesignParams, source: str) -> str:
+    """Return Verilog that says which design it is, and that Verilator reads without flags."""
+    meant = "".join(f"/* verilator lint_off {each} */\n" for each in MEANT)
+    return f"// {about(params)}. {MANIFEST_NAME} describes it.\n{meant}{source}"
+
+
 def emit_verilog(params: DesignParams, folder: Path, *, board: bool = False) -> Path:
     """Write ``streamjoin_top.v`` (for boards ``streamjoin_board.v``) and what describes it.
 
@@ -182,7 +194,7 @@ def emit_verilog(params: DesignParams, folder: Path, *, board: bool = False) -> 
     described = json.dumps(manifest(params), indent=2) + "\n"
     path = folder / (BOARD_VERILOG_NAME if board else VERILOG_NAME)
     written = {
-        path: source,
+        path: _for_reading(params, source),
         folder / MANIFEST_NAME: described,
         folder / contract.HEADER_NAME: contract.c_header(params),
         folder / CORE_NAME: core_file(params, path.name),
