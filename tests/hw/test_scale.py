@@ -8,14 +8,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.hw.test_lint import near
 from tests.hw.test_synth import PARAMS, SMALL, run
 
-from streamjoin_common.contract import DesignParams
+from streamjoin_common.contract import DesignParams, Theta, parse_term
+from streamjoin_common.contract.presets import PRESETS
 from streamjoin_common.errors import DeadlineError, ToolError, UsageError
 from streamjoin_hw.cli import scale as scale_cli
+from streamjoin_hw.cli.options import design_from
 from streamjoin_hw.studies.synth import record, scale
 from streamjoin_hw.studies.synth.area import Use
 from streamjoin_hw.studies.synth.harness import harness_verilog
+from streamjoin_hw.studies.synth.page import design_in_words
 from streamjoin_hw.studies.synth.settings import Settings
 from streamjoin_hw.studies.synth.targets import TARGETS
 
@@ -128,6 +132,25 @@ def test_the_page_of_a_study_loads_nothing(fake_record: list[int], tmp_path: Pat
     assert page.count("<svg") == 1
     assert "src=" not in page
     assert "<td>1,700</td>" in page
+
+
+def said_of(params: DesignParams) -> str:
+    """Return what a page says of a design's parameters."""
+    said = re.fullmatch(r"Design: (.*); other .* default\.", design_in_words(params.to_dict()))
+    assert said is not None
+    return said[1]
+
+
+@pytest.mark.parametrize("params", PRESETS.values(), ids=PRESETS)
+def test_a_page_names_a_design_as_one_types_it(params: DesignParams) -> None:
+    typed = said_of(params).split(", ")
+    assert design_from(None, [f"cores={params.cores}", *typed]) == params
+
+
+def test_a_page_names_a_predicate_of_the_users() -> None:
+    term, theta = parse_term("key:int32"), Theta.of(near)
+    params = DesignParams(cores=4, segment_tuples=2, terms=(term,), theta=theta)
+    assert said_of(params) == "segment_tuples=2, terms=key:int32, theta=near"
 
 
 def test_a_point_that_took_too_long_is_tried_again_with_more_time() -> None:

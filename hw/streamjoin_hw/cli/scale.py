@@ -216,7 +216,7 @@ def _asked(records: Sequence[dict[str, Any]]) -> list[str]:
 
 def study_page(records: Sequence[dict[str, Any]]) -> str:
     """Return the study as a page with clock and LUTs against cores."""
-    from streamjoin_hw.studies.synth.page import ACCENT, drawn, page
+    from streamjoin_hw.studies.synth.page import ACCENT, design_in_words, drawn, page
     from streamjoin_hw.studies.synth.scale import cores_of, points
 
     studied = points(records)
@@ -236,14 +236,13 @@ def study_page(records: Sequence[dict[str, Any]]) -> str:
         right.set(xlabel="cores", ylabel="LUT", ylim=(0, None))
 
     first = records[0]
-    params = ", ".join(f"{name} {value}" for name, value in first["params"].items())
     said = [f"{each.cores} cores {_clock_in_words(each)} MHz" for each in studied]
     notes = [
         *sentences(records),
         f"Clock: {(routed or records)[0]['clock']['source']}. "
         f"LUT: {first['resources_source']}; {first['method']}.",
         *_asked(records),
-        f"Design: {params}.",
+        design_in_words(first["params"]),
         f"Tools: {', '.join(' '.join(pair) for pair in first['tools'].items())}.",
     ]
     return page(

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from streamjoin_common.contract import DesignParams
 from streamjoin_hw.studies.power.model import CONSTANTS
 from streamjoin_hw.studies.power.study import trend
+from streamjoin_hw.studies.synth.page import design_in_words
 
 COLUMNS = (
     *("cores", "clock in MHz", "cycles a tuple", "registers", "LUT"),
@@ -50,13 +50,6 @@ def notes(record: dict[str, Any]) -> list[str]:
         f"{kind.replace('_', ' ')} {each['microwatts_per_mhz']:g} uW/MHz ({each['source']})"
         for kind, each in constants.items()
     )
-    design = DesignParams.from_dict(record["points"][0]["params"])
-    plain = DesignParams(cores=design.cores, segment_tuples=design.segment_tuples).to_dict()
-    chosen = {
-        name: value
-        for name, value in design.to_dict().items()
-        if name == "design" or plain[name] != value
-    }
     return [
         *trend(record["points"]),
         f"Every power in milliwatts of these designs is {record['kind']}: "
@@ -67,8 +60,7 @@ def notes(record: dict[str, Any]) -> list[str]:
         f"Input: windows of {load['window']} tuples, both full, {load['tuples'] - 1} tuples "
         f"counted, {load['keys']} keys, match rate {load['match_rate']:g}, seed {load['seed']}; "
         "every result of the gates was checked.",
-        f"Design: {', '.join(f'{name} {value}' for name, value in chosen.items())}; other "
-        "parameters as by default.",
+        design_in_words(record["points"][0]["params"]),
         f"Tools: {', '.join(' '.join(pair) for pair in record['tools'].items())}.",
     ]
 

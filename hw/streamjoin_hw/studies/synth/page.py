@@ -5,6 +5,8 @@ import io
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from streamjoin_common.contract import DesignParams
+
 _STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem;
   color: #1c2733; background: #fff; }
@@ -51,6 +53,25 @@ def drawn(paint: Callable[[Any], None], *, panels: int, alt: str) -> str:
     svg = buffer.getvalue()
     body = svg[svg.index("<svg") :].strip()
     return body.replace("<svg ", f'<svg role="img" aria-label="{html.escape(alt)}" ', 1)
+
+
+def design_in_words(params: dict[str, Any]) -> str:
+    """Return what a record's design does not have by default, as ``--param`` takes it.
+
+    The points of a study differ in their cores, which are not named.
+    """
+    usual = DesignParams(cores=1, segment_tuples=1).to_dict()
+    chosen = {
+        name: value
+        for name, value in params.items()
+        if name != "cores" and (name == "segment_tuples" or usual.get(name) != value)
+    }
+    if "terms" in chosen:
+        chosen["terms"] = ",".join(chosen["terms"])
+    if "theta" in chosen:
+        chosen["theta"] = chosen["theta"]["name"]
+    typed = ", ".join(f"{name}={value}" for name, value in chosen.items())
+    return f"Design: {typed}; other parameters as by default."
 
 
 def page(
