@@ -74,7 +74,13 @@ def run(arguments: argparse.Namespace) -> int:
     with progress("measuring", len(loads), hidden_below=2) as report:
         for done, load in enumerate(loads, start=1):
             measured = measure(params, folder, load)
-            most = most_comparisons(params, load)
+            compared = {}
+            if not params.has_index:
+                compared = {
+                    "comparisons_per_cycle": round(load.window / measured.cycles, 1),
+                    "at_most": round(most_comparisons(params, load), 1),
+                    "peak": max_comparisons(params),
+                }
             rows.append(
                 {
                     "window": load.window,
@@ -84,9 +90,7 @@ def run(arguments: argparse.Namespace) -> int:
                     "match_rate": load.match_rate,
                     "owed_per_tuple": round(measured.owed, 3),
                     "cycles_per_tuple": round(measured.cycles, 3),
-                    "comparisons_per_cycle": round(load.window / measured.cycles, 1),
-                    "at_most": None if most is None else round(most, 1),
-                    "peak": max_comparisons(params),
+                    **compared,
                     "seed": load.seed,
                     "verdict": "exact",
                 }
@@ -96,7 +100,7 @@ def run(arguments: argparse.Namespace) -> int:
         print(json.dumps(rows))
     else:
         columns = tuple(HEADINGS.get(name, name) for name in rows[0])
-        cells = [tuple("-" if cell is None else str(cell) for cell in row.values()) for row in rows]
+        cells = [tuple(str(cell) for cell in row.values()) for row in rows]
         print_table(columns, cells, {*columns} - {"keys", "sides", "verdict"}, ("seed", "peak"))
     return 0
 

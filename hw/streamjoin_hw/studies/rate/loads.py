@@ -112,7 +112,7 @@ def _sides(rng: np.random.Generator, kind: str, count: int) -> npt.NDArray[np.ui
     return numbers.astype(np.uint8)
 
 
-def most_comparisons(params: DesignParams, load: Load) -> float | None:
+def most_comparisons(params: DesignParams, load: Load) -> float:
     """Return the comparisons a cycle that a scanning design cannot exceed under a load.
 
     A chain compares one tuple in each step. A half of SplitJoin compares ``probes`` tuples of one
@@ -123,12 +123,10 @@ def most_comparisons(params: DesignParams, load: Load) -> float | None:
     Parameters
     ----------
     params : DesignParams
-        The design; None is returned for one with an index.
+        A design without an index.
     load : Load
         The input.
     """
-    if params.has_index:
-        return None
     cycles = step_cycles(params, load.window, active_cores(params, load.window, load.window))
     if params.has_shared_comparators:
         return min(0.5, params.probes / cycles) * load.window
