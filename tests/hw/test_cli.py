@@ -207,6 +207,10 @@ def test_a_mistake_is_one_sentence(words: tuple[str, ...], sentence: str) -> Non
             ("latency", "--param", "segment_tuples=16", "--cores", "2000"),
             "--cores must be an integer from 1 to 1024, not 2000",
         ),
+        (
+            ("manifest", "--param", "forward=slow"),
+            "--param forward must be one of step, fast, not 'slow'",
+        ),
     ],
 )
 def test_a_design_input_that_does_not_fit_is_named_as_it_is_typed(

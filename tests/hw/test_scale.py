@@ -94,6 +94,50 @@ def test_a_control_has_the_cores_of_designs_side_by_side(
     assert fake_record == [2, 2]
 
 
+def test_records_of_an_earlier_design_are_not_written_over_unasked(
+    fake_record: list[int], tmp_path: Path
+) -> None:
+    words = ("scale", "--target", "ecp5-85k", "--cores", "1,2", *SMALL[2:], "--out", str(tmp_path))
+    path = tmp_path / "cores-0002-seed-1.json"
+    for content in ("{", "[]", "{}", '{"version": 1}'):
+        path.write_text(content)
+        with pytest.raises(UsageError, match=r"seed-1\.json is no record of a study: give --out "):
+            run(*words, "--renew")
+        assert path.read_text() == content
+    path.unlink()
+    assert run(*words) == 0
+    made = json.loads(path.read_text())
+    earlier = [
+        {"verilog_sha256": "0"},
+        {"settings": {**made["settings"], "placer": "--another"}},
+        {"tools": {"yosys": "0"}},
+        {"version": made["version"] - 1},
+    ]
+    for change in earlier:
+        changed = json.dumps({**made, "failed": "", **change})
+        path.write_text(changed)
+        with pytest.raises(UsageError, match=r"is of an earlier design, flow or tool: .* --renew"):
+            run(*words)
+        assert path.read_text() == changed
+        assert run(*words, "--renew") == 0
+        assert json.loads(path.read_text()) == made
+    assert fake_record[:2] == [1, 2]
+    assert fake_record.count(2) == 1 + len(earlier)
+
+
+def test_flags_that_a_study_would_not_heed_are_refused(tmp_path: Path) -> None:
+    small = ("--param", "segment_tuples=4")
+    for words, said in [
+        (("xc7z020", "--seeds", "1,2", *small), "^--seeds are of the placer"),
+        (("ecp5-85k", "--seeds", "1,2", "--no-route", *small), "^--seeds are of the placer"),
+        (("ecp5-85k", *small, "--param", "cores=2"), "^--cores counts the cores of each point"),
+        (("xc7z020", *small, "--clock", "90"), "^--clock is for designs that are routed"),
+    ]:
+        with pytest.raises(UsageError, match=said):
+            run("scale", "--cores", "1", "--out", str(tmp_path / "new"), "--target", *words)
+        assert not (tmp_path / "new").exists()
+
+
 def test_records_of_another_aim_are_not_written_over(
     fake_record: list[int], tmp_path: Path
 ) -> None:

@@ -4,14 +4,16 @@ import argparse
 import dataclasses
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from streamjoin_common.contract import DesignParams
 from streamjoin_common.errors import UsageError
+from streamjoin_common.storage import StorageError
 from streamjoin_hw.cli import VERB
 from streamjoin_hw.flow import toolchain
-from streamjoin_hw.studies.synth import area, record, route
+from streamjoin_hw.studies.synth import area, record, route, scale
 from streamjoin_hw.studies.synth.area import Use
 from streamjoin_hw.studies.synth.settings import Settings
 from streamjoin_hw.studies.synth.targets import TARGETS
@@ -334,3 +336,52 @@ def test_a_stored_record_of_an_earlier_design_is_reported_with_how_to_renew_it(
     )
     with pytest.raises(UsageError, match=r"^--stored must name a folder with records, not "):
         run("synth", "--stored", str(tmp_path / "nowhere"))
+
+
+STUDIES = Path(record.__file__).parents[4] / "benchmarks" / "scale"
+
+
+@pytest.mark.parametrize(
+    ("study", "cores"), [("chain-fast", 8), ("splitjoin", 4), ("chain-control", 4)]
+)
+def test_a_record_of_a_study_is_renewed_by_what_makes_the_same(
+    study: str,
+    cores: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    stored = json.loads((STUDIES / study / f"cores-{cores:04}-seed-2.json").read_text())
+    file = tmp_path / f"cores-{cores:04}-seed-2.json"
+    file.write_text(json.dumps({**stored, "verilog_sha256": "0"}))
+    assert run("synth", "--stored", str(tmp_path), "--compare") == 0
+    _, command = capsys.readouterr().err.split("to renew it:  streamjoin hw ")
+    asked: list[Any] = []
+
+    def stand_in(params: DesignParams, target: Any, settings: Settings, _: Any) -> Any:
+        asked.append((params.to_dict(), target.name, settings.identity(target, params)))
+        return stored
+
+    for module in (record, scale):
+        monkeypatch.setattr(module, "record", stand_in)
+    assert run(*command.split()) == 0
+    ((params, target, settings),) = asked
+    assert (params, target) == (stored["params"], stored["target"])
+    for name in ("clock_hz", "seed", "placements", "copies", "top"):
+        assert settings.get(name) == stored["settings"].get(name)
+    assert json.loads(file.read_text()) == stored
+
+
+def test_what_cannot_be_meant_is_refused_before_the_work(tmp_path: Path) -> None:
+    taken = tmp_path / "taken"
+    taken.write_text("")
+    small = ("--param", "cores=1", "segment_tuples=4")
+    for words, said in [
+        (("--target", "xc7z020", *small, "--out", str(taken)), "cannot be written"),
+        (("--target", "xc7z020", *small, "--record", str(taken / "a")), "cannot be written"),
+        (("--target", "xc7z020", *small, "--clock", "90"), "^--clock is for designs that are rou"),
+        (("--target", "ecp5-85k", *small, "--clock", "90", "--no-route"), "^--clock is for"),
+        (("--stored", "--preset", "tiny"), "^--stored shows all records: drop --preset"),
+    ]:
+        with pytest.raises((UsageError, StorageError), match=said):
+            run("synth", *words)

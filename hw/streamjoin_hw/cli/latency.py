@@ -71,7 +71,7 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
     """A row as it is printed: measured figures with those of the closed forms."""
     return (
         *(str(row[name]) for name in ("variant", "cores", "window")),
-        f"{row['cycles_per_tuple']:g} ({row['formula']})",
+        f"{row['cycles_per_tuple']:g}" + ("" if row["formula"] == "-" else f" ({row['formula']})"),
         *(f"{row[f'{at}_match_cycles']} ({row[f'{at}_formula']})" for at in ("first", "last")),
         row["agree"],
     )

@@ -11,6 +11,7 @@ from typing import Any
 
 from streamjoin_common.contract import CHOICES, DesignParams, Theta, parse_term
 from streamjoin_common.contract.presets import PRESETS
+from streamjoin_common.contract.terms import require
 from streamjoin_common.errors import UsageError
 from streamjoin_common.suggestions import did_you_mean
 
@@ -87,6 +88,7 @@ def _parse_param(string: str) -> tuple[str, Any]:
     if name == "theta":
         return name, _theta_in(value)
     if name in CHOICES:
+        require(value in CHOICES[name], name, f"one of {', '.join(CHOICES[name])}", value)
         return name, value
     try:
         return name, int(value)

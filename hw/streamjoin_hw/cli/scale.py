@@ -12,6 +12,7 @@ from streamjoin_common.errors import UsageError
 from streamjoin_hw.cli.options import design_from
 from streamjoin_hw.cli.synth import configure_run, settings_of, target_of
 from streamjoin_hw.cli.terminal import print_paragraph, print_table, say, stages
+from streamjoin_hw.studies.synth.targets import share_in_words
 
 if TYPE_CHECKING:
     from streamjoin_hw.studies.synth.scale import Point
@@ -54,7 +55,10 @@ def configure(action: argparse.ArgumentParser) -> None:
         metavar="DIR",
         required=True,
         help="folder of the records, from which an interrupted study resumes, and of the page; "
-        "records of other settings are not written over",
+        "records of other settings or an earlier design are not written over",
+    )
+    action.add_argument(
+        "--renew", action="store_true", help="replace records of an earlier design, flow or tool"
     )
 
 
@@ -101,6 +105,13 @@ def run(arguments: argparse.Namespace) -> int:
     settings = [settings_of(arguments, target, seed) for seed in seeds]
     counts = _numbers(arguments.cores, "--cores", USUAL_CORES)
     # Every point is checked before the first one takes its minutes.
+    if any(each.startswith("cores=") for each in arguments.param):
+        raise UsageError("--cores counts the cores of each point: drop --param cores")
+    if len(seeds) > 1 and not (settings[0].routed and target.has_timing):
+        raise UsageError(
+            "--seeds are of the placer, and this study places nothing: give one, or --target "
+            "ecp5-85k or lifcl-40 without --no-route"
+        )
     if arguments.preset is None:
         base = design_from(None, [*arguments.param, f"cores={counts[0]}"])
     else:
@@ -117,10 +128,12 @@ def run(arguments: argparse.Namespace) -> int:
     from streamjoin_hw.studies.synth.scale import planned, points, refuse_others, sweep
 
     folder = Path(arguments.out)
-    refuse_others(folder, target, planned(base, counts, settings, each_has))
-    storage.make_folder(folder)
     total = len(counts) * len(seeds)
     with stages(f"scale on {target.name}") as report:
+        report("comparing records that are there with the design")
+        placements = planned(base, counts, settings, each_has)
+        refuse_others(folder, target, placements, renews=arguments.renew)
+        storage.make_folder(folder)
         records = sweep(
             base,
             counts,
@@ -155,7 +168,7 @@ def _row(point: "Point") -> tuple[str, ...]:
         f"{lut['used']:,}",
         f"{uses['ff']['used']:,}",
         f"{lut['used'] / cores:.0f}",
-        f"{lut['share']:.1%}".replace("%", " %"),
+        share_in_words(lut),
         _clock_in_words(point),
         seconds,
         words,
@@ -230,6 +243,8 @@ def study_page(records: Sequence[dict[str, Any]]) -> str:
         for each in studied:
             clocks = [hz / 1e6 for hz in each.clocks_hz]
             left.plot([each.cores] * len(clocks), clocks, "o", color=ACCENT)
+        for each in axes:
+            each.xaxis.get_major_locator().set_params(integer=True)
         left.set(xlabel="cores", ylabel="clock in MHz", ylim=(0, None))
         x = [cores_of(each) for each in placed]
         right.plot(x, [each["resources"]["lut"]["used"] for each in placed], "o-", color=ACCENT)

@@ -11,7 +11,7 @@ from streamjoin_common.installed import shipped
 from streamjoin_common.installed.completing import complete
 from streamjoin_hw.cli.options import chosen, design_from
 from streamjoin_hw.cli.terminal import print_table, say, stages, write_text
-from streamjoin_hw.studies.synth.targets import RESOURCE_NAMES, TARGETS, Target
+from streamjoin_hw.studies.synth.targets import RESOURCE_NAMES, TARGETS, Target, share_in_words
 
 if TYPE_CHECKING:
     from streamjoin_hw.studies.synth.settings import Settings
@@ -76,7 +76,10 @@ def configure_run(action: argparse.ArgumentParser) -> None:
         help="take the top level that Vivado gets, with the words that a DMA carries",
     )
     for flag, kind, default, name, help_line in (
-        ("--clock", float, USUAL_CLOCK_MHZ, "MHZ", "clock to aim at in MHz"),
+        (
+            *("--clock", float, None, "MHZ"),
+            f"clock in MHz to aim at where it is routed ({USUAL_CLOCK_MHZ:g})",
+        ),
         ("--placements", int, 1, "COUNT", "route the best of so many, by its estimated clock"),
         ("--deadline", float, USUAL_DEADLINE_S, "SECONDS", "each tool may take this long"),
     ):
@@ -111,24 +114,30 @@ def settings_of(arguments: argparse.Namespace, target: Target, seed: int) -> "Se
         Settings,
     )
 
+    clock_mhz = USUAL_CLOCK_MHZ if arguments.clock is None else arguments.clock
     for flag, value, minimum, maximum in (
-        ("--clock", arguments.clock, 1, 1000),
+        ("--clock", clock_mhz, 1, 1000),
         ("--seed", seed, 0, 2**31 - 1),
         ("--placements", arguments.placements, 1, MAX_PLACEMENTS),
         ("--deadline", arguments.deadline, 1, MAX_DEADLINE_S),
     ):
         if not minimum <= value <= maximum:
-            raise UsageError(f"{flag} must be from {minimum} to {maximum}, not {value:g}")
+            shown = value if isinstance(value, int) else f"{value:g}"
+            raise UsageError(f"{flag} must be from {minimum} to {maximum}, not {shown}")
     is_routed = target.has_timing and not arguments.no_route
-    if arguments.placements > 1 and not is_routed:
-        raise UsageError(
-            "--placements is for designs that are routed: give --target ecp5-85k or lifcl-40, "
-            "and no --no-route"
-        )
+    for flag, is_given in (
+        ("--placements", arguments.placements > 1),
+        ("--clock", arguments.clock is not None),
+    ):
+        if is_given and not is_routed:
+            raise UsageError(
+                f"{flag} is for designs that are routed: give --target ecp5-85k or lifcl-40, "
+                "and no --no-route"
+            )
     return Settings(
         routed=not arguments.no_route,
         flat=arguments.flat,
-        clock_hz=arguments.clock * 1e6,
+        clock_hz=clock_mhz * 1e6,
         seed=seed,
         placements=arguments.placements,
         top=BOARD_TOP if arguments.board_top else HARNESS_TOP if is_routed else DESIGN_TOP,
@@ -139,14 +148,21 @@ def settings_of(arguments: argparse.Namespace, target: Target, seed: int) -> "Se
 def run(arguments: argparse.Namespace) -> int:
     """Synthesise the design; the status is 1 if it does not fit."""
     if arguments.stored is not None:
+        if arguments.preset or arguments.param or arguments.target:
+            raise UsageError("--stored shows all records: drop --preset, --param and --target")
         return _stored(arguments)
     if arguments.compare:
         raise UsageError("--compare goes with --stored, which shows the records to compare")
     target = target_of(arguments)
     settings = settings_of(arguments, target, arguments.seed)
     params = design_from(arguments.preset, arguments.param)
-    from streamjoin_hw.studies.synth.record import record, write_record
+    from streamjoin_common.storage import check_writable
+    from streamjoin_hw.studies.synth.record import RECORD_NAME, record, write_record
 
+    if arguments.out is not None:
+        check_writable(Path(arguments.out) / RECORD_NAME)
+    if arguments.record is not None:
+        check_writable(Path(arguments.record))
     with stages(f"synthesising for {target.name}") as report:
         recorded = record(params, target, settings, report)
     if arguments.out is not None:
@@ -196,7 +212,7 @@ def _stored_row(plain: dict[str, Any]) -> tuple[str, ...]:
     lut, clock = plain["resources"]["lut"], plain["clock"]["hz"]
     return (
         plain["part"],
-        f"{lut['used']:,} ({lut['share']:.1%})".replace("%", " %"),
+        f"{lut['used']:,} ({share_in_words(lut)})",
         "not timed" if clock is None else f"{clock / 1e6:.1f} MHz",
         str(plain["comparisons_per_cycle"] or "-"),
     )
@@ -235,8 +251,8 @@ def _verilog_now(recorded: dict[str, Any]) -> str:
 
 
 def _renewing(recorded: dict[str, Any], file: Path) -> str:
-    """Return the command that makes a record anew; it is named after its preset."""
-    from streamjoin_hw.studies.synth.settings import BOARD_TOP, SELFTEST_TOP
+    """Return the command that makes a record anew; one of a preset is named after it."""
+    from streamjoin_hw.studies.synth.settings import BOARD_TOP, HARNESS_TOP, SELFTEST_TOP
 
     top, preset = recorded["settings"].get("top"), file.stem
     if top == SELFTEST_TOP:
@@ -245,17 +261,38 @@ def _renewing(recorded: dict[str, Any], file: Path) -> str:
             f"streamjoin hw bitstream --board {preset} --out {made} && "
             f"cp {made}/bitstream.json {file}"
         )
+    if top == HARNESS_TOP:
+        return _placing(recorded, file)
     if top == BOARD_TOP:
         preset = f"{preset.removesuffix(BOARD_SUFFIX)} --board-top"
     return f"streamjoin hw synth --target {recorded['target']} --preset {preset} --record {file}"
+
+
+def _placing(recorded: dict[str, Any], file: Path) -> str:
+    """Return the command that makes a routed design's record anew."""
+    from streamjoin_hw.studies.synth.page import typed_params
+
+    settings, cores = recorded["settings"], recorded["params"]["cores"]
+    params = [f"{name}={value}" for name, value in typed_params(recorded["params"])]
+    asked = f"--clock {settings['clock_hz'] / 1e6:g} --placements {settings.get('placements', 1)}"
+    asked = f"--target {recorded['target']} {asked}"
+    if "copies" in settings:
+        whole = cores * settings["copies"]
+        return (
+            f"streamjoin hw scale {asked} --seeds {settings['seed']} --cores {whole} "
+            f"--each {cores} --param {' '.join(params)} --out {file.parent} --renew"
+        )
+    return (
+        f"streamjoin hw synth {asked} --seed {settings['seed']} "
+        f"--param {' '.join([f'cores={cores}', *params])} --record {file}"
+    )
 
 
 def rows(recorded: dict[str, Any]) -> list[tuple[str, str]]:
     """Put a record into rows that are read from top to bottom."""
     lines = [("part", recorded["part"])]
     for name, use in recorded["resources"].items():
-        share = f"{use['share']:.1%}".replace("%", " %")
-        used = f"{use['used']:,} of {use['available']:,} ({share})"
+        used = f"{use['used']:,} of {use['available']:,} ({share_in_words(use)})"
         lines.append((RESOURCE_NAMES[name], used))
     lines.append(("counted by", f"{recorded['resources_source']}; {recorded['method']}"))
     clock = recorded["clock"]

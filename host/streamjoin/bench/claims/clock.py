@@ -12,7 +12,7 @@ FOLDER = shipped.EXPERIMENTS / "scale" / "chain"
 """Records of ``streamjoin hw scale``, a placement each."""
 
 COMMAND = (
-    "streamjoin hw scale --target ecp5-85k --cores 4,16,32,64 --seeds 1,2,3 --clock 200 "
+    "streamjoin hw scale --target ecp5-85k --cores 4,8,16,32 --seeds 1,2,3 --clock 200 "
     "--placements 3 --param segment_tuples=16 --out runs/scale"
 )
 

@@ -30,7 +30,13 @@ from streamjoin_hw.studies.synth.settings import (
     StageSeconds,
     verilog_digest,
 )
-from streamjoin_hw.studies.synth.targets import CONFIG_NAME, ECP5, RESOURCE_NAMES, TARGETS
+from streamjoin_hw.studies.synth.targets import (
+    CONFIG_NAME,
+    ECP5,
+    RESOURCE_NAMES,
+    TARGETS,
+    share_in_words,
+)
 
 BOARD = "ulx3s-85f"
 """Name of the board, of its preset and of its folder of constraints."""
@@ -147,7 +153,7 @@ def summary(folder: Path) -> str:
     """Say in a line what the record of a bitstream holds."""
     record = read_json(folder / RECORD_NAME)
     uses = ", ".join(
-        f"{use['used']:,} {RESOURCE_NAMES[name]} ({use['share']:.1%})".replace("%", " %")
+        f"{use['used']:,} {RESOURCE_NAMES[name]} ({share_in_words(use)})"
         for name, use in record["resources"].items()
         if use["used"]
     )

@@ -55,10 +55,10 @@ def drawn(paint: Callable[[Any], None], *, panels: int, alt: str) -> str:
     return body.replace("<svg ", f'<svg role="img" aria-label="{html.escape(alt)}" ', 1)
 
 
-def design_in_words(params: dict[str, Any]) -> str:
+def typed_params(params: dict[str, Any]) -> list[tuple[str, str]]:
     """Return what a record's design does not have by default, as ``--param`` takes it.
 
-    The points of a study differ in their cores, which are not named.
+    The points of a study differ in their cores, which are not among it.
     """
     usual = DesignParams(cores=1, segment_tuples=1).to_dict()
     chosen = {
@@ -70,7 +70,12 @@ def design_in_words(params: dict[str, Any]) -> str:
         chosen["terms"] = ",".join(chosen["terms"])
     if "theta" in chosen:
         chosen["theta"] = chosen["theta"]["name"]
-    typed = ", ".join(f"{name}={value}" for name, value in chosen.items())
+    return [(name, str(value)) for name, value in chosen.items()]
+
+
+def design_in_words(params: dict[str, Any]) -> str:
+    """Say which design a record is of; see :func:`typed_params`."""
+    typed = ", ".join(f"{name}={value}" for name, value in typed_params(params))
     return f"Design: {typed}; other parameters as by default."
 
 

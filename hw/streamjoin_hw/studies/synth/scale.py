@@ -119,19 +119,34 @@ def planned(
     return made
 
 
-def refuse_others(folder: Path, target: Target, placements: Sequence[Planned]) -> None:
-    """Refuse to write over the records of another study.
+RECORDED = ("version", "target", "params", "settings", "failed")
+"""What of a record is looked at before it is kept or made anew."""
+
+
+def refuse_others(
+    folder: Path, target: Target, placements: Sequence[Planned], *, renews: bool = False
+) -> None:
+    """Refuse to write over what is no record, or one of another study or an earlier design.
+
+    Parameters
+    ----------
+    folder, target, placements : Path, Target, sequence of Planned
+        Where the records are, and what they are to be of.
+    renews : bool
+        Whether records of this study that are of an earlier design may be replaced.
 
     Raises
     ------
     UsageError
-        If a record of a folder was asked for with another target, design or setting.
+        Naming the file, and what to type.
     """
     for cores, params, each in placements:
         path = point_file(folder, cores, each.seed)
-        recorded = _kept(path)
-        if recorded is None or recorded.get("version") != RECORD_VERSION:
+        if not path.exists():
             continue
+        recorded = _kept(path)
+        if recorded is None or not recorded.keys() >= {*RECORDED}:
+            raise UsageError(f"{path} is no record of a study: give --out another folder")
         identity = each.identity(target, params)
         made = {"target": recorded["target"], **recorded["params"]}
         asked = {"target": target.name, **json.loads(json.dumps(params.to_dict()))}
@@ -143,6 +158,12 @@ def refuse_others(folder: Path, target: Target, placements: Sequence[Planned]) -
                     f"{path} is of another study, with {name} {_shown(made.get(name))} and not "
                     f"{_shown(value)}: give --out another folder"
                 )
+        if renews or recorded["failed"] or is_current(recorded, target, each, params):
+            continue
+        raise UsageError(
+            f"{path} is of an earlier design, flow or tool: give --out another folder, or add "
+            "--renew to replace such records"
+        )
 
 
 def _shown(value: Any) -> str:

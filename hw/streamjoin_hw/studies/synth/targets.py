@@ -8,6 +8,7 @@ the ECP5 as nextpnr's chip databases have them.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 _XILINX_LUTS = {
     # A cell that is one or several LUTs: fractured pairs count as two, but those made by hand.
@@ -68,6 +69,11 @@ RESOURCE_NAMES = {
     "uram": "URAM",
 }
 """What messages call each resource."""
+
+
+def share_in_words(use: dict[str, Any]) -> str:
+    """Return what part of a resource is in use, in percent; a record's ``share`` is rounded."""
+    return f"{use['used'] / use['available']:.1%}".replace("%", " %")
 
 
 @dataclass(frozen=True)
