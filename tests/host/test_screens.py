@@ -132,7 +132,10 @@ def of_hw_rate() -> None:
 
 def of_hw_stored() -> None:
     folder = Path(__file__).parents[2] / "benchmarks" / "synth"
-    synth.run(argparse.Namespace(stored=str(folder), compare=False, json=False))
+    parser = argparse.ArgumentParser()
+    synth.configure(parser)
+    given = {"preset": None, "param": []}
+    synth.run(parser.parse_args(["--stored", str(folder)], argparse.Namespace(**given)))
 
 
 def of_hw_synth() -> None:
