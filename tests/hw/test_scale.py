@@ -99,7 +99,7 @@ def test_records_of_an_earlier_design_are_not_written_over_unasked(
 ) -> None:
     words = ("scale", "--target", "ecp5-85k", "--cores", "1,2", *SMALL[2:], "--out", str(tmp_path))
     path = tmp_path / "cores-0002-seed-1.json"
-    for content in ("{", "[]", "{}", '{"version": 1}'):
+    for content in ("{", "[]", "{}", '{"version": 1}', "null", "7"):
         path.write_text(content)
         with pytest.raises(UsageError, match=r"seed-1\.json is no record of a study: give --out "):
             run(*words, "--renew")
@@ -107,6 +107,13 @@ def test_records_of_an_earlier_design_are_not_written_over_unasked(
     path.unlink()
     assert run(*words) == 0
     made = json.loads(path.read_text())
+    for name in (*scale.PLAIN, *scale.OBJECTS):
+        for broken in ({**made, name: None}, {key: made[key] for key in made if key != name}):
+            if name in scale.PLAIN and name in broken:
+                continue
+            path.write_text(json.dumps(broken))
+            with pytest.raises(UsageError, match=r"seed-1\.json is no record of a study"):
+                run(*words)
     earlier = [
         {"verilog_sha256": "0"},
         {"settings": {**made["settings"], "placer": "--another"}},

@@ -119,8 +119,22 @@ def planned(
     return made
 
 
-RECORDED = ("version", "target", "params", "settings", "failed")
-"""What of a record is looked at before it is kept or made anew."""
+OBJECTS = ("params", "settings", "resources", "clock", "tools", "seconds")
+PLAIN = (
+    *("version", "target", "part", "verilog_sha256", "method", "deadline_s"),
+    *("resources_source", "does_not_fit", "failed"),
+)
+"""What a study reads of a record, objects and others."""
+
+
+def _is_record(kept: dict[str, Any] | None) -> bool:
+    """Return whether a file holds what a study reads of a record."""
+    return (
+        kept is not None
+        and kept.keys() >= {*PLAIN}
+        and all(isinstance(kept.get(name), dict) for name in OBJECTS)
+        and isinstance(kept["deadline_s"], int | float)
+    )
 
 
 def refuse_others(
@@ -145,7 +159,7 @@ def refuse_others(
         if not path.exists():
             continue
         recorded = _kept(path)
-        if recorded is None or not recorded.keys() >= {*RECORDED}:
+        if recorded is None or not _is_record(recorded):
             raise UsageError(f"{path} is no record of a study: give --out another folder")
         identity = each.identity(target, params)
         made = {"target": recorded["target"], **recorded["params"]}
