@@ -132,6 +132,40 @@ def test_records_of_an_earlier_design_are_not_written_over_unasked(
     assert fake_record.count(2) == 1 + len(earlier)
 
 
+def test_a_parameter_that_is_not_named_by_default_is_of_another_study_too(
+    fake_record: list[int], tmp_path: Path
+) -> None:
+    words = ("scale", "--target", "ecp5-85k", "--cores", "2", *SMALL[2:], "--out", str(tmp_path))
+    assert run(*words, "--param", "forward=fast", "kinds=all") == 0
+    with pytest.raises(UsageError, match="of another study, with kinds all and not as by default"):
+        run(*words, "--renew", "--param", "forward=fast")
+    assert fake_record == [2]
+
+
+def test_a_failure_is_not_written_over_a_result(
+    fake_record: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ("scale", "--target", "ecp5-85k", "--cores", "2", *SMALL[2:], "--out", str(tmp_path))
+    assert run(*words) == 0
+    path = tmp_path / "cores-0002-seed-1.json"
+    made = json.dumps({**json.loads(path.read_text()), "failed": "", "verilog_sha256": "0"})
+    path.write_text(made)
+
+    def give_up(*_: Any) -> None:
+        raise DeadlineError("Yosys did not end within 1 s")
+
+    monkeypatch.setattr(scale, "record", give_up)
+    with pytest.raises(ToolError, match="did not end"):
+        run(*words, "--renew")
+    assert path.read_text() == made
+    assert fake_record == [2]
+    path.unlink()
+    assert run(*words) == 1
+    assert "did not end" in json.loads(path.read_text())["failed"]
+    # What has no result is shown, too.
+    assert run("synth", "--stored", str(tmp_path)) == 0
+
+
 def test_flags_that_a_study_would_not_heed_are_refused(tmp_path: Path) -> None:
     small = ("--param", "segment_tuples=4")
     for words, said in [

@@ -332,7 +332,7 @@ def test_a_stored_record_of_an_earlier_design_is_reported_with_how_to_renew_it(
     assert shown.out.splitlines()[-1].endswith("no")
     assert shown.err == comparing + (
         f"{name} is of an earlier design; to renew it:  streamjoin hw synth --target xc7z020 "
-        f"--preset small{flags} --record {file}\n"
+        f"--param cores=2 segment_tuples=2{flags} --record {file}\n"
     )
     with pytest.raises(UsageError, match=r"^--stored must name a folder with records, not "):
         run("synth", "--stored", str(tmp_path / "nowhere"))

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -209,6 +210,8 @@ def _stored(arguments: argparse.Namespace) -> int:
 
 
 def _stored_row(plain: dict[str, Any]) -> tuple[str, ...]:
+    if not plain["resources"]:
+        return (plain["part"], "-", "no result", str(plain["comparisons_per_cycle"] or "-"))
     lut, clock = plain["resources"]["lut"], plain["clock"]["hz"]
     return (
         plain["part"],
@@ -252,7 +255,9 @@ def _verilog_now(recorded: dict[str, Any]) -> str:
 
 def _renewing(recorded: dict[str, Any], file: Path) -> str:
     """Return the command that makes a record anew; one of a preset is named after it."""
-    from streamjoin_hw.studies.synth.settings import BOARD_TOP, HARNESS_TOP, SELFTEST_TOP
+    from streamjoin_common.contract.presets import PRESETS
+    from streamjoin_hw.studies.synth.page import typed_params
+    from streamjoin_hw.studies.synth.settings import BOARD_TOP, SELFTEST_TOP
 
     top, preset = recorded["settings"].get("top"), file.stem
     if top == SELFTEST_TOP:
@@ -261,30 +266,28 @@ def _renewing(recorded: dict[str, Any], file: Path) -> str:
             f"streamjoin hw bitstream --board {preset} --out {made} && "
             f"cp {made}/bitstream.json {file}"
         )
-    if top == HARNESS_TOP:
-        return _placing(recorded, file)
-    if top == BOARD_TOP:
-        preset = f"{preset.removesuffix(BOARD_SUFFIX)} --board-top"
-    return f"streamjoin hw synth --target {recorded['target']} --preset {preset} --record {file}"
-
-
-def _placing(recorded: dict[str, Any], file: Path) -> str:
-    """Return the command that makes a routed design's record anew."""
-    from streamjoin_hw.studies.synth.page import typed_params
-
-    settings, cores = recorded["settings"], recorded["params"]["cores"]
-    params = [f"{name}={value}" for name, value in typed_params(recorded["params"])]
-    asked = f"--clock {settings['clock_hz'] / 1e6:g} --placements {settings.get('placements', 1)}"
-    asked = f"--target {recorded['target']} {asked}"
-    if "copies" in settings:
-        whole = cores * settings["copies"]
-        return (
-            f"streamjoin hw scale {asked} --seeds {settings['seed']} --cores {whole} "
-            f"--each {cores} --param {' '.join(params)} --out {file.parent} --renew"
-        )
-    return (
-        f"streamjoin hw synth {asked} --seed {settings['seed']} "
-        f"--param {' '.join([f'cores={cores}', *params])} --record {file}"
+    settings, params = recorded["settings"], recorded["params"]
+    typed = [f"cores={params['cores']}", *(f"{name}={v}" for name, v in typed_params(params))]
+    words = ["streamjoin", "hw", "synth", "--target", recorded["target"]]
+    known = PRESETS.get(preset.removesuffix(BOARD_SUFFIX))
+    if known is not None and json.loads(json.dumps(known.to_dict())) == params:
+        words += ["--preset", preset.removesuffix(BOARD_SUFFIX)]
+    elif "copies" in settings:
+        words = [*words[:2], "scale", *words[3:], "--param", *typed[1:]]
+        words += ["--cores", str(params["cores"] * settings["copies"])]
+        words += ["--each", str(params["cores"])]
+    else:
+        words += ["--param", *typed]
+    words += ["--board-top"] if top == BOARD_TOP else []
+    words += ["--flat"] if settings["flat"] else []
+    if "clock_hz" in settings:
+        words += ["--clock", f"{settings['clock_hz'] / 1e6:g}", "--seed", str(settings["seed"])]
+        words += ["--placements", str(settings.get("placements", 1))]
+    elif TARGETS[recorded["target"]].has_timing:
+        words += ["--no-route"]
+    kept = ["--record", str(file)]
+    return shlex.join(
+        [*words, *(["--out", str(file.parent), "--renew"] if "copies" in settings else kept)]
     )
 
 

@@ -12,6 +12,7 @@ connects: what these lose in clock the tools lose.
 import dataclasses
 import itertools
 import json
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -156,7 +157,7 @@ def refuse_others(
     """
     for cores, params, each in placements:
         path = point_file(folder, cores, each.seed)
-        if not path.exists():
+        if not os.path.lexists(path):
             continue
         recorded = _kept(path)
         if recorded is None or not _is_record(recorded):
@@ -166,11 +167,12 @@ def refuse_others(
         asked = {"target": target.name, **json.loads(json.dumps(params.to_dict()))}
         made |= {name: recorded["settings"].get(name) for name in ASKED}
         asked |= {name: identity.get(name) for name in ASKED}
-        for name, value in asked.items():
-            if made.get(name) != value:
+        # Some parameters are not named where they are as by default.
+        for name in [*asked, *made]:
+            if made.get(name) != asked.get(name):
                 raise UsageError(
-                    f"{path} is of another study, with {name} {_shown(made.get(name))} and not "
-                    f"{_shown(value)}: give --out another folder"
+                    f"{path} is of another study, with {name} {_shown(name, made.get(name))} and "
+                    f"not {_shown(name, asked.get(name))}: give --out another folder"
                 )
         if renews or recorded["failed"] or is_current(recorded, target, each, params):
             continue
@@ -180,9 +182,11 @@ def refuse_others(
         )
 
 
-def _shown(value: Any) -> str:
+def _shown(name: str, value: Any) -> str:
     """Return a setting for a sentence; a clock in Hz has no fraction."""
-    return f"{value:.0f}" if isinstance(value, float) else "1" if value is None else str(value)
+    if value is None:
+        return "1" if name in ("placements", "copies") else "as by default"
+    return f"{value:.0f}" if isinstance(value, float) else str(value)
 
 
 def _kept(path: Path) -> dict[str, Any] | None:
@@ -235,6 +239,8 @@ def sweep(
 
     Raises
     ------
+    ToolError
+        If a tool gives up where an earlier result would be lost; it is kept.
     StorageError
         If a point cannot be written.
     """
@@ -242,12 +248,14 @@ def sweep(
     records, total = [], len(placements)
     for done, (cores, params, each) in enumerate(placements, start=1):
         path = point_file(folder, cores, each.seed)
-        recorded = _kept(path)
+        earlier = recorded = _kept(path)
         if recorded is None or not is_current(recorded, target, each, params):
             what = f"{done} of {total}, {cores} core{'s' if cores > 1 else ''}, seed {each.seed}"
             try:
                 recorded = record(params, target, each, _prefixed(report, what))
             except ToolError as error:
+                if earlier is not None and not earlier["failed"]:
+                    raise
                 recorded = failure(params, target, each, error)
             storage.write_text(path, json.dumps(recorded, indent=2) + "\n")
         records.append(recorded)
