@@ -162,6 +162,7 @@ def verilog_around(params: DesignParams, make_top: Callable[[], Any], name: str)
 
 def _for_reading(params: DesignParams, source: str) -> str:
     """Return Verilog that says which design it is, and that Verilator reads without flags."""
+    # Both would be said of each design, and mean no fault in generated code: see MEANT.
     meant = "".join(f"/* verilator lint_off {each} */\n" for each in MEANT)
     return f"// {about(params)}. {MANIFEST_NAME} describes it.\n{meant}{source}"
 

@@ -128,11 +128,10 @@ PLAIN = (
 """What a study reads of a record, objects and others."""
 
 
-def _is_record(kept: dict[str, Any] | None) -> bool:
+def _is_record(kept: dict[str, Any]) -> bool:
     """Return whether a file holds what a study reads of a record."""
     return (
-        kept is not None
-        and kept.keys() >= {*PLAIN}
+        kept.keys() >= {*PLAIN}
         and all(isinstance(kept.get(name), dict) for name in OBJECTS)
         and isinstance(kept["deadline_s"], int | float)
     )
